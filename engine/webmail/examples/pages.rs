@@ -1,5 +1,5 @@
-//! Writes each page with sample mail into a folder, to look at them without a server. `cargo run -p
-//! webmail --example pages -- FOLDER`
+//! Writes each page with sample mail into a folder, so that a developer can view the pages without
+//! a server: `cargo run -p webmail --example pages -- FOLDER`
 
 use std::path::Path;
 use webmail::{

@@ -1,7 +1,6 @@
-// A held message: the page counts down the time in which its sending can be undone.
+// A held message: the page counts down the time in which the user can undo sending.
 //
-// Invariant: when the time is over, nothing on the page offers to undo.
-// @ts-check
+// Invariant: after that time the page has no undo button. @ts-check
 
 /** The timer of the countdown. */
 let counting = 0;
@@ -14,7 +13,7 @@ function countingBegins() {
     return;
   }
   const end = performance.now() + Number(notice.dataset.seconds) * 1000;
-  // A screen reader announces that the message is held, and not every second.
+  // A screen reader announces the message once, and not the countdown every second.
   const left = Object.assign(element("span"), { className: "left" });
   left.setAttribute("aria-hidden", "true");
   words.after(left);

@@ -1,15 +1,14 @@
-// Keyboard shortcuts, the same as in Gmail: each activates a link or a button of the page.
+// Keyboard shortcuts, as in Gmail. Each activates a link or a button of the page.
 //
 // Invariants:
-// - A key that is typed into a field is no shortcut.
+// - A key that the user types into a field is not a shortcut.
 // - Single-key shortcuts can be turned off in the dialog that lists them (WCAG 2.2, 2.1.4). The
-//   browser remembers that.
-// @ts-check
+//   browser stores this choice. @ts-check
 
-/** The name in local storage under which single-key shortcuts are turned off. */
+/** The key in local storage for the choice to turn single-key shortcuts off. */
 const SWITCH = "single-keys";
 
-/** How long `g` waits for the next key, in milliseconds. */
+/** The time in which the next key after `g` must follow, in milliseconds. */
 const PATIENCE_MS = 1500;
 
 /** The destination of `g` with the next key. @type {Record<string, [string, string]>} */
@@ -43,10 +42,10 @@ const KEYS = {
   "?": ["Show shortcuts", () => help()],
 };
 
-/** When `g` was pressed, if it waits for the next key. */
+/** The time when `g` was pressed, if the next key is awaited. */
 let waitsSince = -PATIENCE_MS;
 
-/** The current row: the one with the focus, or the one that had it last. */
+/** The current row: the row with the focus, or the last row that had it. */
 function rowHere() {
   const focused = document.activeElement?.closest("li.row");
   return focused ?? rows().find(row => place.list === listHere() && keyOf(row) === place.key) ?? null;
@@ -55,7 +54,7 @@ function rowHere() {
 /**
  * Clicks an element of the page.
  * @param {string} selector
- * @param {"page" | "row" | "quiet"} [where] in the current row, or on the whole page; whether a missing element is announced
+ * @param {"page" | "row" | "quiet"} [where] "row": in the current row; otherwise on the whole page. With "quiet" a missing element is not announced.
  * @returns {boolean} whether it exists
  */
 function press(selector, where = "page") {
@@ -68,7 +67,7 @@ function press(selector, where = "page") {
   return element !== null;
 }
 
-/** Moves to another row of the list; from a message to its neighbour in the list that it was opened from. @param {number} by */
+/** In a list, moves to another row. On a message's page, opens another message of the last list. @param {number} by */
 function step(by) {
   const all = rows();
   if (all.length > 0) {
@@ -90,7 +89,7 @@ function step(by) {
   }
 }
 
-/** The messages of the last list. @type {string[]} */
+/** The addresses of the messages in the last list. @type {string[]} */
 let neighbours = [];
 
 function remember() {
@@ -100,7 +99,7 @@ function remember() {
   }
 }
 
-/** An action on the selected messages; if there are none, on the current one. @param {string} name */
+/** Does an action on the selected messages, or on the current message if none is selected. @param {string} name */
 function deed(name) {
   const form = /** @type {HTMLFormElement | null} */ (find("main form[action='/mail/act']:has(button[name=do])"));
   const button = form && find(`button[name=do][value=${name}]`, form);
@@ -124,7 +123,7 @@ function star() {
   press(isList ? "button[name=star]" : "main article button[name=star]", isList ? "row" : "page");
 }
 
-/** Replies to the message with the focus, or to the opened one. @param {string} how */
+/** Replies to the message with the focus, or to the opened message. @param {string} how */
 function answer(how) {
   const selector = `a[href^="/mail/compose?${how}="]`;
   const message = document.activeElement?.closest("article") ?? find("main article:not(.folded)");
@@ -136,7 +135,7 @@ function answer(how) {
   }
 }
 
-/** Whether keys at that element are typed into a field. @param {EventTarget | null} target */
+/** Whether the element is a field that takes typed keys. @param {EventTarget | null} target */
 function isTyping(target) {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])"));
 }
@@ -200,7 +199,7 @@ function help() {
   dialog.showModal();
 }
 
-/** The dialog also opens without a key, by a button in the account menu. */
+/** Adds a button to the account menu that opens the dialog. */
 function offerHelp() {
   const button = element("button", "Keyboard shortcuts");
   button.className = "plain";

@@ -1,17 +1,17 @@
-// News: the server sends an event when a mailbox has changed, and the page updates in place.
+// Events: the server sends an event when a mailbox has changed, and the page is updated in place.
 //
 // Invariants:
-// - An update does not disturb the user: in a list only the rows change and selections stay; on
+// - An update does not disturb the user. In a list only the rows change, and selections stay. On
 //   other pages only the layout around the contents changes.
-// - An event has the whole state: a page that missed an event is up to date after the next one.
-// @ts-check
+// - An event has the whole state. So a page that missed an event is up to date after the next
+//   event. @ts-check
 
 /** For each mailbox except an empty outbox: the number of unread messages, and a number that grows with every change. @typedef {Record<string, [number, number]>} News */
 
 /** The last event. @type {News | null} */
 let heard = null;
 
-/** The outbox, and the mailbox that it follows. */
+/** The numbers of the outbox, and of the mailbox before it in the side bar. */
 const [OUTBOX, TRASH] = ["7", "6"];
 
 /** Whether the list is being reloaded, and whether it must be reloaded once more. @type {"no" | "once" | "again"} */
@@ -44,7 +44,7 @@ function count(link, unread) {
   }
 }
 
-/** The outbox is listed while it has messages or is open. @param {boolean} isThere */
+/** Lists the outbox while it has messages or is open. @param {boolean} isThere */
 function outbox(isThere) {
   const link = find(`nav.side a[href="/mail/box/${OUTBOX}"]`);
   if (isThere && link === null) {
@@ -58,7 +58,7 @@ function outbox(isThere) {
 /** Reloads the list and replaces its rows. */
 async function lookAgain() {
   if (find("main[aria-busy=true]") !== null) {
-    // The next page shows it anyway.
+    // The page that is being loaded has the new state.
     return;
   }
   if (looking !== "no") {

@@ -1,14 +1,14 @@
-// Navigation in place: the page of a link or a form is fetched, and replaces <main> and the layout
-// around it.
+// Navigation in place: the script fetches the page of a link or a form, and replaces <main> and the
+// layout around it.
 //
-// The server sends whole pages, as it does without this script. If anything fails here, the browser
-// follows the link or sends the form itself.
+// The server sends whole pages, as it does without this script. If the script fails, the browser
+// follows the link or sends the form.
 //
 // Invariants:
-// - The page shows the result of the last navigation: a response that was overtaken is dropped.
-// - The address is that of the shown page, also after each step back.
-// - Screen readers hear what happened, by the live region at the end of the page.
-// @ts-check
+// - The page shows the result of the last navigation. The response to an earlier one is dropped.
+// - The address bar has the address of the shown page, even after a step back.
+// - Screen readers announce the result, which is written to the live region at the end of the page.
+//   @ts-check
 
 /**
  * The server's response after all redirects.
@@ -21,19 +21,19 @@ region.className = "unseen";
 region.setAttribute("role", "status");
 document.body.append(region);
 
-/** Counts navigations: only the last one is shown. */
+/** The count of navigations. Only the result of the last one is shown. */
 let wishes = 0;
 
-/** The row of a list that was opened last: it gets the focus on return to the list. */
+/** The row of a list that was opened last. It gets the focus when the user returns to the list. */
 let place = { list: "", key: "", number: -1 };
 
 /** The address of the shown page. */
 let here = bare(location.href);
 
-/** Forms that the browser itself must send. */
+/** The forms that the browser must send, instead of this script. */
 const plain = new WeakSet();
 
-/** Announcements of actions that the page does not show. @type {Record<string, string>} */
+/** The announcements for actions whose result the page does not show. @type {Record<string, string>} */
 const DONE = { unread: "Marked as unread.", read: "Marked as read." };
 
 /** An address without its fragment and without the number of a flash message. @param {string} address */
@@ -44,7 +44,7 @@ function bare(address) {
 /** @param {string} words */
 function say(words) {
   region.textContent = "";
-  // The same text may be announced again.
+  // The delay makes a screen reader announce even the same text again.
   setTimeout(() => (region.textContent = words), 50);
 }
 
@@ -59,10 +59,10 @@ function find(selector, within = document) {
 }
 
 /**
- * Fetches from the server and follows redirects. Fails without a response.
+ * Fetches a page and follows redirects. Rejects if the server does not respond.
  * @param {string} address
  * @param {FormData | URLSearchParams} [form] the body
- * @param {(part: number) => void} [sent] receives the part of it that was sent, of 1
+ * @param {(part: number) => void} [sent] receives the sent fraction of the body, up to 1
  * @returns {Promise<Answer>}
  */
 function ask(address, form, sent) {
@@ -97,14 +97,14 @@ function said(form, button) {
   return pairs;
 }
 
-/** Whether it is a page of this session with its layout. @param {Answer} answer */
+/** Whether the answer is a page of this session, with the layout. @param {Answer} answer */
 function isOurs({ page }) {
   const token = (/** @type {Document} */ of) => find("form[action='/mail/logout'] input", of)?.getAttribute("value");
   const script = (/** @type {Document} */ of) => find("script[src]", of)?.getAttribute("src");
   return page !== null && find("main#content", page) !== null && token(page) === token(document) && script(page) === script(document);
 }
 
-/** Checks before leaving the page. @type {(() => Promise<boolean>)[]} */
+/** The checks before the page is left. @type {(() => Promise<boolean>)[]} */
 const leaving = [];
 
 /** Navigates to an address. @param {string} address @param {{ isBack?: boolean }} [how] */
@@ -153,7 +153,7 @@ async function submit(form, button) {
   }
 }
 
-/** A navigation begins. */
+/** Begins a navigation. */
 function begin() {
   find("main")?.setAttribute("aria-busy", "true");
   return ++wishes;
@@ -162,7 +162,7 @@ function begin() {
 /**
  * Shows a page.
  * @param {Answer} answer
- * @param {boolean} isBack whether it was shown before, so that its address is in the history
+ * @param {boolean} isBack whether the page was shown before, so that the history has its address
  * @param {string} [part] the fragment to scroll to
  */
 function show(answer, isBack, part = "") {
@@ -215,13 +215,13 @@ function surround(page) {
   title(page.title);
 }
 
-/** The title has the number of unread messages in the inbox. @param {string} words */
+/** Sets the title, with the number of unread messages in the inbox. @param {string} words */
 function title(words) {
   const count = Number.parseInt(find("nav.side a[href='/mail/box/1'] .count")?.textContent ?? "", 10);
   document.title = count > 0 ? `(${count}) ${words}` : words;
 }
 
-/** Repeated elements with a key: the rows of a list, and forms about one item. */
+/** The repeated elements with a key: the rows of a list, and the forms for one item. */
 const KEYED = "main li.row, main form:has(> input:is([name=key], [name=box]))";
 
 /** The position of the focus, to restore it on another page: the element and its row. */
@@ -239,8 +239,8 @@ function focusAgain({ selector, value, row, number }) {
     return;
   }
   const isKeyed = number >= 0;
-  // If the row is gone, the focus moves to the row at its place; other elements that are gone get
-  // none.
+  // If the row was removed, the row in its place gets the focus. If another element was removed,
+  // <main> gets it.
   const found = isKeyed ? keyed().find(one => keyOf(one) === row) ?? rows()[Math.min(number, rows().length - 1)] : document;
   const like = [...(found?.querySelectorAll(selector) ?? [])].filter(one => one.checkVisibility() && isKeyed === (one.closest(KEYED) !== null));
   const same = like.find(one => (one.getAttribute("value") ?? null) === (value ?? null)) ?? (isKeyed ? like[0] : undefined);
@@ -267,7 +267,7 @@ function listHere() {
   return find("form.list input[name=here]")?.getAttribute("value") ?? "";
 }
 
-/** The row to focus after a return to a list: the one that was opened, or the one at its place. @returns {HTMLElement | null} */
+/** The link to focus after a return to a list: in the row that was opened, or in the row at its place. @returns {HTMLElement | null} */
 function placeAgain() {
   const all = rows();
   if (all.length === 0 || place.list !== listHere()) {
@@ -277,14 +277,14 @@ function placeAgain() {
   return row ? find("a.what", row) : null;
 }
 
-/** A page is shown, the first or another. */
+/** Calls the listeners after a page was shown. */
 function shown() {
   for (const listener of listeners) {
     listener();
   }
 }
 
-/** Callbacks after another page is shown. @type {(() => void)[]} */
+/** The functions that are called after a page was shown in place. @type {(() => void)[]} */
 const listeners = [];
 
 /** Whether an address is a page that this script can show in place. @param {URL} url */
@@ -329,12 +329,12 @@ document.addEventListener("focusin", event => {
 });
 
 addEventListener("popstate", () => {
-  // A fragment of this page is no other page.
+  // A change of the fragment only does not need another page.
   if (bare(location.href) !== here) {
     void go(location.href, { isBack: true });
   }
 });
-// A flash message is shown once.
+// The address loses the number of the flash message, which is shown once.
 history.replaceState(history.state, "", here + location.hash);
 history.scrollRestoration = "manual";
 addEventListener("pagehide", () => history.replaceState({ scrolled: scrollY }, ""));

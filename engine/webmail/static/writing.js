@@ -1,10 +1,10 @@
-// The compose page: saves the message by itself, accepts dropped files, and shows the progress of
-// the upload.
+// The compose page: the script saves the message automatically, accepts dropped files, and shows
+// the progress of the upload.
 //
 // Invariants:
-// - The text stays on the page until the server has it: an error is shown beside it.
-// - One message is one draft: each save replaces the last one.
-// - Only one save or send is in progress at a time: both name the draft that they replace.
+// - The text stays on the page until the server has it. An error is shown beside the text.
+// - A message has one draft: each save replaces the last draft.
+// - Only one save or send is in progress at a time, since both name the draft that they replace.
 // - Before unsaved changes are lost, the page asks.
 // @ts-check
 
@@ -14,17 +14,17 @@ const PAUSE_MS = 3000;
 /** The time until a failed save is tried again, in milliseconds. */
 const AGAIN_MS = 30_000;
 
-/** The text when the session has ended. */
+/** The text that is shown when the session has ended. */
 const SESSION_ENDED = "Your session has ended. Sign in again in another window, then continue here. Your message stays on this page.";
 
-/** The text when there is no response. */
+/** The text that is shown when the server does not respond. */
 const NO_RESPONSE = "The server is not responding. Your message is still on this page.";
 
 /** The server's text about files that it has not saved. This page still has them. */
 const LOST = " Attach your files again.";
 
 /**
- * A message that is being written. `changes`: how often it was changed, and `kept`: the number of changes at the last save.
+ * A message that is being written. `changes`: the count of changes. `kept`: the count of changes at the last save.
  * @typedef {{ form: HTMLFormElement, changes: number, kept: number, timer: number, under: Promise<void>, isGoing: boolean, note: HTMLElement }} Writing
  */
 
@@ -36,7 +36,7 @@ function field(name, form) {
   return /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
 }
 
-/** A page is shown: it may be a compose page. */
+/** Prepares the page that was shown, if it is a compose page. */
 function writingBegins() {
   clearTimeout(writing?.timer);
   const form = /** @type {HTMLFormElement | null} */ (find("form.compose"));
@@ -47,7 +47,7 @@ function writingBegins() {
   const note = element("p");
   note.className = "kept";
   find(".actions", form)?.after(note);
-  // A message that came back was not sent, and the server does not have it.
+  // If the page has an error, the message was not sent, and the server does not have it.
   const changes = find("main p.error") === null ? 0 : 1;
   writing = { form, changes, kept: 0, timer: 0, under: Promise.resolve(), isGoing: false, note };
   if (changes > 0) {
@@ -121,7 +121,7 @@ async function keep(message) {
 }
 
 /**
- * Sends a message to the server. If the writer has logged in again meanwhile, it uses the new session.
+ * Sends a message to the server. If the user has logged in again, the new session is used.
  * @param {HTMLFormElement} form
  * @param {FormData} fields
  * @param {(part: number) => void} [sent]
@@ -135,7 +135,7 @@ async function hand(form, fields, sent) {
   return answer;
 }
 
-/** Whether the same account is logged in with a new session: then the forms of this page get its token. */
+/** Whether the same account has a new session. If so, the forms of this page get its token. */
 async function isKnownAgain() {
   const answer = await ask("/mail/compose").catch(() => null);
   const who = (/** @type {ParentNode | null | undefined} */ of) => of?.querySelector("details.account summary")?.textContent;
@@ -147,7 +147,7 @@ async function isKnownAgain() {
   return isAgain;
 }
 
-/** The error text. Empty: the action has succeeded. @param {Answer | null} answer */
+/** The error text in an answer. Empty if the action has succeeded. @param {Answer | null} answer */
 function wrong(answer) {
   if (answer === null) {
     return NO_RESPONSE;
@@ -164,7 +164,7 @@ function draftOf({ page }) {
   return (page && find("form.compose input[name=draft]", page)?.getAttribute("value")) ?? "";
 }
 
-/** From now on the saved files are those of the new draft. @param {HTMLFormElement} form @param {Answer} answer */
+/** Replaces the list of saved files by the list of the new draft. @param {HTMLFormElement} form @param {Answer} answer */
 function takeKeptFiles(form, { page }) {
   const list = "ul.attachments:not(.chosen)";
   const kept = page && find(list, page);
@@ -173,7 +173,7 @@ function takeKeptFiles(form, { page }) {
   }
 }
 
-/** Sends, saves or discards it, as the button says. @param {Writing} message @param {HTMLElement | null} button */
+/** Sends, saves or discards the message, depending on the button. @param {Writing} message @param {HTMLElement | null} button */
 async function send(message, button) {
   if (message.isGoing) {
     return;
@@ -208,7 +208,7 @@ async function send(message, button) {
       notice.textContent = error.replace(LOST, "");
     }
   } else if (error === SESSION_ENDED && carried.length === 0) {
-    // The login page carries the message.
+    // The login page keeps the message.
     writing = null;
     plain.add(form);
     form.requestSubmit(button);
@@ -259,7 +259,7 @@ document.addEventListener("input", event => {
     return;
   }
   if (event.target.id === "files") {
-    // Files that were chosen here before stay.
+    // Files that were chosen before stay attached.
     carry(writing, files(writing));
     return;
   }
@@ -267,7 +267,7 @@ document.addEventListener("input", event => {
   keepLater(writing, PAUSE_MS);
 });
 
-/** Files are dragged over the page. @param {DragEvent} event */
+/** Whether the user drags files over a compose page. @param {DragEvent} event */
 function carriesFiles(event) {
   return writing !== null && event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
 }

@@ -6,7 +6,7 @@ use crate::tests::pages::{Words, all};
 use crate::tests::{count, parsed};
 use crate::{Asset, Route, SCRIPT, STYLE, WebPage};
 
-/// It is sent uncompressed, so this is its size on the wire.
+/// The script is sent uncompressed, so its length is its size on the wire.
 #[test]
 fn the_script_is_under_40_kilobytes() {
     assert!(SCRIPT.len() < 40_000, "{}", SCRIPT.len());

@@ -17,7 +17,8 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The document with the images of this message, when it arrives in pieces of this many characters.
+/// The output for a document that arrives in pieces of `characters` characters, with the images of
+/// `message`.
 fn illustrated(message: &[u8], html: &str, characters: usize) -> String {
     let mut reader = StructureReader::new();
     reader.bytes_arrived(message, &mut ());
@@ -37,7 +38,7 @@ fn illustrated(message: &[u8], html: &str, characters: usize) -> String {
     }
     document.text_ended();
     write(&mut document);
-    String::from_utf8(out).expect("text stays text")
+    String::from_utf8(out).expect("valid UTF-8")
 }
 
 fn within(html: &str) -> String {
@@ -88,7 +89,7 @@ fn other_references_stay_as_they_are() {
     }
 }
 
-/// At each position in a long document, and with the longest identifier.
+/// An image with the longest identifier, at each position in a long document.
 #[test]
 fn embedded_image_is_found_at_any_piece_boundary() {
     let id = "o".repeat(255);
@@ -100,7 +101,7 @@ fn embedded_image_is_found_at_any_piece_boundary() {
                     format!("{}<img src=\"{address}\">{}", "ä".repeat(before), "x".repeat(1_000))
                 },
             );
-        assert_eq!(illustrated(&message, &html, 1_000), expected, "behind {before}");
+        assert_eq!(illustrated(&message, &html, 1_000), expected, "after {before} characters");
     }
 }
 
@@ -118,7 +119,7 @@ fn images_in_a_document_have_a_total_limit() {
     assert_eq!(
         (twice.matches("data:").count(), twice.matches("cid:a").count()),
         (3, 1),
-        "the small one still fits"
+        "the small image still fits"
     );
     let often = shown(&"<img src=\"cid:c\">".repeat(50_000));
     assert!(often.matches("data:").count() == 50_000 && often.len() < 2 * IMAGES_BYTES_MAX);

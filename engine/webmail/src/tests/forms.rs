@@ -19,19 +19,19 @@ use crate::{
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=B";
 
-/// A field to write: its name, the file's name, and the content.
+/// A field to write: its name, the name of its file, and its content.
 type WrittenField = (String, Option<String>, Vec<u8>);
 
 /// The parsed form of a message.
 #[derive(Debug)]
 struct MessageForm {
     form: Form<'static>,
-    /// Files with their contents.
+    /// The files with their contents.
     files: Vec<(UploadedFile, Vec<u8>)>,
 }
 
 impl MessageForm {
-    /// Parses a body that comes in these pieces.
+    /// Parses a body that arrives in these pieces.
     fn of<'a>(
         content_type: &str,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -50,7 +50,7 @@ impl MessageForm {
                 }
                 FileEvent::Bytes(bytes) => {
                     assert!(is_within);
-                    files.last_mut().expect("it has begun").1.extend(bytes);
+                    files.last_mut().expect("a file that has begun").1.extend(bytes);
                 }
                 FileEvent::Ended => assert!(core::mem::replace(&mut is_within, false)),
             }
@@ -63,7 +63,7 @@ impl MessageForm {
         self.form.text(name)
     }
 
-    /// The files in this field, without those that have neither name nor content.
+    /// The files in this field, without files that have neither a name nor content.
     fn files(&self, name: &str) -> impl Iterator<Item = &(UploadedFile, Vec<u8>)> {
         self.files.iter().filter(move |(file, bytes)| {
             file.field == name && !(file.name.is_empty() && bytes.is_empty())
@@ -82,7 +82,7 @@ fn multipart(body: &[u8]) -> Result<MessageForm, FormError> {
     whole
 }
 
-/// A body of one part with this head.
+/// A body with one part, which has this head.
 fn one(head: &str) -> Vec<u8> {
     format!("--B\r\n{head}\r\n\r\nx\r\n--B--\r\n").into_bytes()
 }
@@ -145,7 +145,7 @@ fn multipart_form_is_parsed_as_browsers_write_it() {
         ("----WebKitFormBoundary7MA4", " \t\r\nsaid behind"),
     ] {
         let body = [BODY, after.as_bytes()].concat();
-        // In two pieces, cut at each byte, and in pieces of each size.
+        // The body arrives in two pieces, cut at each byte, and in pieces of each size.
         let cut = (0..=body.len()).map(|at| vec![&body[..at], &body[at..]]);
         let ways = cut.chain((1..=body.len()).map(|size| body.chunks(size).collect()));
         for pieces in ways {
@@ -323,7 +323,7 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     assert_eq!(
         named(MESSAGE_TEXT_BYTES_MAX / 8001 + 1),
         Some(FormError::TooLarge),
-        "names are kept"
+        "names of files count as text"
     );
     let plain = |length: usize| {
         MessageForm::of(URLENCODED, [&*[b"a=", &*vec![b'x'; length]].concat()]).err()
@@ -331,7 +331,7 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     assert_eq!(plain(MESSAGE_TEXT_BYTES_MAX - 2), None);
     assert_eq!(plain(MESSAGE_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
 
-    // The parser buffers no more than a head, or the possible beginning of a delimiter.
+    // The parser buffers at most a head, or the possible beginning of a delimiter.
     let mut reader = FormReader::of(MULTIPART).expect("a form");
     let mut heard = VecDeque::new();
     let most = with(&format!("{DISPOSITION}; filename=\"f\""), 1 << 20);
@@ -341,9 +341,9 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     }
 }
 
-fn written(said: &[WrittenField], boundary: &str) -> Vec<u8> {
+fn written(fields: &[WrittenField], boundary: &str) -> Vec<u8> {
     let mut body = Vec::new();
-    for (name, file_name, content) in said {
+    for (name, file_name, content) in fields {
         let file = file_name
             .as_ref()
             .map(|name| format!("; filename=\"{name}\"\r\nContent-Type: text/plain"));
@@ -357,15 +357,15 @@ fn written(said: &[WrittenField], boundary: &str) -> Vec<u8> {
     body
 }
 
-/// The fields that multer reads in a body.
+/// The fields that multer reads from a body.
 fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<WrittenField>> {
     let chunks = stream::iter([Ok::<_, multer::Error>(body.to_vec())]);
     let mut parts = Multipart::with_constraints(chunks, boundary, Constraints::new());
-    let mut said = vec![];
+    let mut fields = vec![];
     loop {
-        let Some(part) = parts.next_field().now_or_never()?.ok()? else { return Some(said) };
+        let Some(part) = parts.next_field().now_or_never()?.ok()? else { return Some(fields) };
         let (name, file_name) = (part.name()?.into(), part.file_name().map(String::from));
-        said.push((name, file_name, part.bytes().now_or_never()?.ok()?.to_vec()));
+        fields.push((name, file_name, part.bytes().now_or_never()?.ok()?.to_vec()));
     }
 }
 

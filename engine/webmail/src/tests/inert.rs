@@ -1,4 +1,4 @@
-//! Tests of the filter for elements. An HTML parser tells which elements its output has.
+//! Tests of the filter for elements. An HTML parser finds the elements in the filter's output.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::inert::{HELD_BYTES_MAX, Inert, NAMES};
 use crate::tests::{parsed, selector};
 
-/// The output for a document that arrives in pieces of this many characters.
+/// The output for a document that arrives in pieces of `characters` characters.
 fn inert(html: &str, characters: usize) -> String {
     let (mut document, mut out) = (Inert::default(), String::new());
     let all: Vec<char> = html.chars().collect();
@@ -29,7 +29,7 @@ fn cut(html: &str) -> String {
     whole
 }
 
-/// How many elements in [`NAMES`] an HTML parser creates, in any namespace.
+/// The number of elements in [`NAMES`] that an HTML parser creates, in any namespace.
 fn living(html: &str) -> usize {
     let page = parsed(html);
     page.select(&selector("*")).filter(|element| NAMES.contains(&element.value().name())).count()

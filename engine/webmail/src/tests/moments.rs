@@ -13,11 +13,11 @@ const DAY_SECONDS: u64 = 86_400;
 #[test]
 fn time_is_written_in_few_words() {
     let ago = |days: u64| UnixTime::from_seconds(MOMENT.seconds() - days * DAY_SECONDS);
-    let told = |time| Moment::of(time).in_few_words(&Moment::of(MOMENT));
-    assert_eq!(told(MOMENT), "14:05");
-    assert_eq!(told(ago(1)), "2 Nov");
-    assert_eq!(told(ago(4)), "30 Oct");
-    assert_eq!(told(ago(365)), "3 Nov 2025");
+    let short = |time| Moment::of(time).in_few_words(&Moment::of(MOMENT));
+    assert_eq!(short(MOMENT), "14:05");
+    assert_eq!(short(ago(1)), "2 Nov");
+    assert_eq!(short(ago(4)), "30 Oct");
+    assert_eq!(short(ago(365)), "3 Nov 2025");
     assert_eq!(Moment::of(MOMENT).in_words(), "3 Nov 2026, 14:05");
     assert_eq!(Moment::of(MOMENT).to_the_minute(&Moment::of(MOMENT)), "14:05");
     assert_eq!(Moment::of(ago(1)).to_the_minute(&Moment::of(MOMENT)), "2 Nov 2026, 14:05");
@@ -27,7 +27,8 @@ fn time_is_written_in_few_words() {
 fn time_is_written_exactly_in_every_month() {
     assert_eq!(Moment::of(MOMENT).exact(), "2026-11-03T14:05:06Z");
     for month in 0..12_u64 {
-        // From 15 January 2026 in steps of 30.5 days: each time is in the middle of a month.
+        // The times begin on 15 January 2026 and have steps of 30.5 days, so each is in the middle
+        // of a month.
         let time = UnixTime::from_seconds(1_768_435_200 + month * 2_635_200);
         assert_eq!(Moment::of(time).exact()[5..7], format!("{:02}", month + 1));
     }

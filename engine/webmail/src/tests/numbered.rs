@@ -5,7 +5,7 @@ use tasks::FrameId;
 
 use crate::numbered::{MoreWanted, Numbered};
 
-/// Begins a reply of an account, if it may.
+/// Begins an open reply of an account, if the limits allow it. Returns whether they do.
 fn begin(replies: &mut Numbered<MoreWanted>, number: u64, account: u64) -> bool {
     let account = AccountId::from_bits(account);
     let may_begin = replies.may_begin(account);
@@ -20,7 +20,7 @@ fn account_has_a_share_of_open_replies() {
     let mut replies = Numbered::replies();
     let begun = (0..100).filter(|number| begin(&mut replies, *number, 1));
     assert_eq!(begun.count(), 8);
-    assert!(begin(&mut replies, 100, 2), "others may begin");
+    assert!(begin(&mut replies, 100, 2), "another account may begin a reply");
     assert!(replies.end(0).is_some());
     assert!(begin(&mut replies, 101, 1) && !begin(&mut replies, 102, 1));
 }

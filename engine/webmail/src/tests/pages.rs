@@ -1,4 +1,4 @@
-//! All pages, filled with the words of a test.
+//! Renders all pages with the texts of a test.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ use crate::{
 /// The values for the templates.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    /// The text of messages and users.
+    /// The text in place of all texts from messages and users.
     pub(super) said: &'static str,
     /// The session's token.
     pub(super) token: &'static str,
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// Name and HTML of each page.
+/// The name and the HTML of each page.
 pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     let Words { said, token, key, here } = words;
     let mailboxes = [

@@ -75,7 +75,8 @@ fn honest_link_gets_no_warning() {
 
 #[test]
 fn homograph_host_gets_a_warning() {
-    // The second is раураl in Cyrillic. The third is apple in Cyrillic, as browsers send it.
+    // The second name is `paypal` in Cyrillic letters. The third is `apple` in Cyrillic letters, in
+    // the form that browsers send.
     for (host, said) in [
         ("pаypal.example", "which mixes Latin and Cyrillic letters"),
         ("раураӏ.example", "which looks like paypal but is a different name"),
@@ -138,7 +139,7 @@ fn mixed_scripts_are_judged_as_in_uts_39() {
             "{label}"
         );
     }
-    // Characters that several scripts share, though no script set includes all of them.
+    // These labels have characters that several scripts share, but no script includes all of them.
     for label in ["payـpal", "ーـ", "рayー"] {
         let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
         assert!(said.contains(" which mixes "), "{said}");

@@ -9,7 +9,7 @@ fn prose(text: &str) -> String {
     Prose(text).to_string()
 }
 
-/// The addresses in `href`, with spaces between them.
+/// The values of `href` attributes, joined by spaces.
 fn links(text: &str) -> String {
     prose(text)
         .split("href=\"")

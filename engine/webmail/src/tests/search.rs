@@ -175,7 +175,7 @@ fn query_has_a_limit_of_terms_and_characters() {
     assert_eq!(Query::parse(&cut).to_string(), "a".repeat(TERM_CHARS_MAX - 1));
 }
 
-/// Each day from 1970 to 2100, counted one by one.
+/// Each day from 1970 to 2100 is counted.
 #[test]
 fn day_begins_at_its_calendar_date() {
     let mut days = 0;
@@ -230,7 +230,7 @@ fn typed() -> impl Strategy<Value = String> {
     prop_oneof![pieces, ".{0,60}"]
 }
 
-/// A slow implementation of the search for a bare text.
+/// A slow implementation of the search for a text without a field.
 fn is_found(words: &str, text: &str) -> bool {
     let fold = |text: &str| {
         let spaced = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
@@ -239,8 +239,8 @@ fn is_found(words: &str, text: &str) -> bool {
     fold(text).contains(&fold(words))
 }
 
-/// A text and its end. The alphabet is small, so that the end often overlaps itself, or has
-/// characters that change with their case.
+/// Words to find, and a text, which often ends with the words. The alphabet is small, so that the
+/// words often repeat themselves, or have characters whose case folding is special.
 fn words_and_text() -> impl Strategy<Value = (String, String)> {
     prop_oneof![
         ("[ab]{4,24}", any::<prop::sample::Index>())

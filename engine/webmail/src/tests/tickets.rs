@@ -106,7 +106,7 @@ fn cookies_without_exactly_one_ticket_are_rejected() {
         &format!("000000000000002a..{}", &secret[1..]),
         &ZERO.replace("AAA", "A+A"),
         &ZERO.replace("AAA", "A A"),
-        // The last bits belong to no byte.
+        // The last bits are not a part of any byte.
         &format!("{}B", &ZERO[..ZERO.len() - 1]),
     ] {
         assert!(said.parse::<SessionTicket>().is_err(), "{said}");

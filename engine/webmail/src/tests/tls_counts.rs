@@ -41,7 +41,7 @@ fn counts_of_cores_are_summed_and_sorted_by_failures() {
             told(8, "b.test", "sts", Some(one), 3),
             told(7, "c.test", "tlsa", Some(other), 4),
             told(8, "", "no-policy-found", None, 1),
-            // The counts of another core.
+            // These are the counts of another core.
             told(8, "a.test", "no-policy-found", None, 10),
             told(8, "b.test", "sts", Some(one), 1),
             told(8, "b.test", "sts", Some(other), 1),

@@ -26,7 +26,7 @@ fn begin(note: &[u8], address: &str) -> Vec<u8> {
 fn trusted_senders_are_added_and_removed() {
     let note = begin(&begin(b"", "a@x.test"), "b@x.test");
     assert_eq!(note, b"a@x.test\nb@x.test");
-    assert_eq!(begin(&note, "A@X.test"), b"b@x.test\nA@X.test", "each once");
+    assert_eq!(begin(&note, "A@X.test"), b"b@x.test\nA@X.test", "each address is in the note once");
     assert_eq!(after(&note, TrustChange::End("B@x.test".into())), b"a@x.test");
     assert_eq!(TrustChange::End("c@x.test".into()).change(&note), None);
     assert!(matches!(
@@ -59,7 +59,7 @@ fn oldest_trusted_senders_make_room() {
     );
 }
 
-/// The fields below this server's results. They include forged results that came with the message.
+/// The fields below this server's results. They include forged results, which the sender wrote.
 const RECEIVED: &str = "Received: from x\r\n\tby mail.barepost.test\r\nAuthentication-Results: mail.barepost.test;\r\n\tdmarc=pass header.from=x.test\r\n\r\n";
 
 #[test]
@@ -108,7 +108,7 @@ fn author_is_verified_by_results_of_this_server_only() {
         assert_eq!(
             VerifiedAuthor::of(received.as_bytes()),
             expected,
-            "{protocol}: nothing was found out"
+            "{protocol}: no result proves the author"
         );
     }
     for (address, is_author) in

@@ -10,7 +10,7 @@ use tasks::FrameId;
 use crate::waiting::WaitingRequests;
 use crate::{Request, SECRET_BYTES};
 
-/// Adds a request of this session and account. Returns whether it may wait.
+/// Adds a request of this session and account. Returns whether the limits allow it.
 fn push(waiting: &mut WaitingRequests, session: u32, account: u64) -> bool {
     let ticket = Ticket { core: CoreId::FIRST, frame: FrameId::new(session, 0) };
     let request = Request::Form(crate::SessionTicket::new(account, [0; SECRET_BYTES]));
@@ -50,7 +50,7 @@ fn waiting_requests_of_an_account_are_limited() {
     let mut waiting = WaitingRequests::default();
     let pushed = (0..1000).filter(|session| push(&mut waiting, *session, 1));
     assert_eq!(pushed.count(), 128);
-    assert!(push(&mut waiting, 0, 2), "others may wait");
+    assert!(push(&mut waiting, 0, 2), "a request of another account may wait");
     assert!(waiting.pop(|_| 0).is_some());
     assert!(push(&mut waiting, 0, 1) && !push(&mut waiting, 0, 1));
 }
