@@ -77,7 +77,7 @@ pub(crate) fn allows_range(head: &RequestHead<'_, '_>, own: Selected<'_>) -> boo
     }
 }
 
-/// How entity tags are compared (RFC 9110 section 8.8.3.2). Our tags are strong.
+/// The comparison of entity tags (RFC 9110 section 8.8.3.2). Our tags are strong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Strong,

@@ -24,7 +24,7 @@ const CREDENTIALS_BYTES_MAX: usize = 768;
 /// value is not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandlerRequest<'a> {
-    /// One of [`crate::Actions::methods`].
+    /// The method, which is in [`crate::Actions::methods`].
     pub method: Method,
     /// The path: decoded, without segments `.` and `..`.
     pub path: &'a str,
@@ -35,7 +35,7 @@ pub struct HandlerRequest<'a> {
     pub host: &'a str,
     /// The credentials of the client: see [`credentials`].
     pub authorization: Option<&'a str>,
-    /// All cookies, joined by `; `, however many fields they came in.
+    /// All cookies of all `Cookie` fields, joined by `; `.
     pub cookie: Option<&'a str>,
     /// The media type of the body.
     pub content_type: Option<&'a str>,
@@ -142,7 +142,7 @@ impl QueuedRequest {
         &self.target
     }
 
-    /// What happens to the connection after the reply.
+    /// The state of the connection after the reply.
     pub(crate) fn after(&self) -> After {
         self.after
     }

@@ -6,7 +6,7 @@
 //! it is only incomplete or malformed.
 //!
 //! The grammar is strict. It rejects a line that does not end in CRLF, a space before a colon, and
-//! a folded line, since two servers could read these in different ways.
+//! a folded line. Two servers could read these in different ways.
 //!
 //! Implements: RFC 9112 sections 2.2, 3 and 5; RFC 9110 sections 5.5, 5.6.1, 5.6.2 and 7.2.
 
@@ -138,9 +138,9 @@ pub(crate) type FieldBuffer<'a> = Vec<(FieldName, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
 pub(crate) struct RequestHead<'a, 'r> {
-    /// A token.
+    /// The method: a token.
     pub(crate) method: &'a [u8],
-    /// Visible ASCII.
+    /// The target: visible ASCII.
     pub(crate) target: &'a [u8],
     pub(crate) version: Version,
     /// The length of the head in bytes, including its empty line.
@@ -228,8 +228,8 @@ impl<'a, 'r> RequestHead<'a, 'r> {
         self.values(name).flat_map(list).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 
-    /// Checks `Host` (RFC 9112 section 3.2): it occurs exactly once in HTTP/1.1 and at most once in
-    /// HTTP/1.0, and its value may be a host name.
+    /// Checks `Host` (RFC 9112 section 3.2). The field must occur exactly once in HTTP/1.1, and at
+    /// most once in HTTP/1.0. Its value must be possible for a host name.
     pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(FieldName::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),

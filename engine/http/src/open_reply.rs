@@ -30,7 +30,7 @@ pub enum ReplyPace {
     },
 }
 
-/// How an open reply ends.
+/// The end of an open reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyEnd {
     /// The handler has given the whole body.

@@ -31,12 +31,12 @@ use crate::types::{After, HttpsPolicy, Status};
 pub(crate) use handler::STRIDE_BYTES;
 use handler::{Coming, Request, Waits};
 
-/// How long a connection may be open without a request.
+/// The time for which a connection may be open without a request.
 pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
-/// How long a client may take for a whole head, and for a whole body. Single bytes do not extend
-/// this time.
+/// The time that a client has for a whole head, and for a whole body. Single bytes do not extend
+/// it.
 pub(crate) const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
-/// How long a client may take to free buffer space for more of a response.
+/// The time that a client has to free buffer space for more of a response.
 pub(crate) const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
 /// The longest body that is read to keep a connection open, in bytes with chunk framing.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -52,7 +52,7 @@ pub struct Session {
 
 const _: () = assert!(size_of::<Session>() <= 112);
 
-/// What the session waits for. Each variant is a wait point with one handler function.
+/// The event that the session waits for. Each variant is a wait point with one handler function.
 #[derive(Debug)]
 enum Expect {
     /// A request. The first `searched` bytes of its head were already searched for its end.
@@ -89,7 +89,7 @@ pub enum HttpWaitsFor {
     Nothing,
 }
 
-/// How many bytes a handler function has taken, and what happens next.
+/// The result of a handler function: the number of bytes that it took, and the next step.
 enum HandlerProgress {
     /// The function took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
@@ -260,7 +260,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the answer at once, or waits for the body before.
+    /// Sends the answer at once, or first waits for the body.
     fn answer_behind(
         &mut self,
         body: BodyFraming,

@@ -52,7 +52,7 @@ pub struct Site {
     entries: &'static [[u8; ENTRY_BYTES]],
 }
 
-/// Why a pack is invalid.
+/// The reason why a pack is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SiteError {
     /// The bytes are not a packed site of this version.

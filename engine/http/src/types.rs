@@ -1,5 +1,5 @@
-//! Types that requests and responses share: methods, statuses, and what happens to a connection
-//! after a response.
+//! Types that requests and responses share: methods, statuses, and the state of a connection after
+//! a response.
 //!
 //! Implements: RFC 9110 sections 9 and 15; RFC 6797.
 
@@ -141,7 +141,7 @@ impl Status {
     }
 }
 
-/// What happens to the connection after a response.
+/// The state of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
     /// The connection stays open, and the response need not say so.

@@ -21,8 +21,8 @@ const BYTES_AT_FIRST: usize = 4096;
 /// The size of one piece of a body, in bytes.
 pub(crate) const PIECE_BYTES: usize = 32 * 1024;
 
-/// The maximum number of bytes of a body that wait for the handler: the window of a stream, plus
-/// one frame that was counted when only its head had arrived.
+/// The maximum number of bytes of a body that wait for the handler. It is the window of a stream,
+/// plus one frame that was counted before its bytes arrived.
 pub const PIECE_BYTES_MAX: usize = 80 * 1024;
 
 /// The limits and the form of an admitted body.

@@ -18,7 +18,7 @@ use crate::{NotFound, WebPage};
 pub struct MessageKey {
     /// The number of its mailbox, never 0.
     pub mailbox: u32,
-    /// Its UID in that mailbox, never 0.
+    /// The UID of the message in that mailbox, never 0.
     pub uid: u32,
 }
 

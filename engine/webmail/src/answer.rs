@@ -215,8 +215,8 @@ fn with_private_fields(reply: Reply) -> Reply {
         .with(ReplyField::CrossOriginResourcePolicy, "same-origin")
 }
 
-/// The value of `Content-Disposition`: a name in ASCII for all browsers, and the true name for
-/// browsers that support `filename*` (RFC 6266 section 5, appendix D).
+/// The value of `Content-Disposition` (RFC 6266 section 5, appendix D). It has a name in ASCII for
+/// all browsers, and the true name for browsers that support `filename*`.
 fn disposition(name: &str) -> String {
     let is_plain = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_' | ' ')

@@ -41,9 +41,9 @@ pub enum Loads {
 /// An attachment.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment<'a> {
-    /// Its file name.
+    /// The file name of the attachment.
     pub name: &'a str,
-    /// Its size, as text.
+    /// The size of the attachment, as text.
     pub size: &'a str,
     /// The address of the attachment.
     pub href: &'a str,

@@ -1,5 +1,5 @@
-//! Ended sessions whose notes may still be in the store, because the disk failed or the machine was
-//! busy when the note should have been removed.
+//! Ended sessions whose notes may still be in the store. The disk failed or the machine was busy
+//! when such a note should have been removed.
 //!
 //! Invariants:
 //! - The store is asked once a minute to remove such a note, until the note is gone. So the session

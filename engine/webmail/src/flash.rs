@@ -29,7 +29,7 @@ pub enum UndoAction {
     Filing {
         /// The messages, in their current mailbox.
         messages: MessageRange,
-        /// Their earlier mailbox.
+        /// The earlier mailbox of the messages.
         to: MailboxId,
     },
     /// Takes back a held message, which becomes a draft again.

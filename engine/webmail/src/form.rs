@@ -41,7 +41,7 @@ pub enum FormError {
 /// The fields of a form, without files.
 #[derive(Debug, Default)]
 pub struct Form<'a> {
-    /// Names and texts.
+    /// The names and the texts of the fields.
     fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 

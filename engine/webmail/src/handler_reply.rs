@@ -7,9 +7,9 @@ use http::{Reply, ReplyEnd};
 
 /// The answer to a request, or a later message about the request.
 pub struct AddressedReply {
-    /// The request.
+    /// The ticket of the request.
     pub ticket: Ticket,
-    /// The message.
+    /// The message to the core of the connection.
     pub reply: HandlerReply,
     /// In the answer to a request: the length of its form in bytes. `None`: the request was
     /// answered earlier.

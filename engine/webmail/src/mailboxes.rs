@@ -17,8 +17,8 @@ pub struct OwnMailbox<'a> {
 
 /// The page that creates, renames and removes mailboxes.
 ///
-/// Its forms post to `/mail/boxes`: `do=make` with `name`, `do=rename` with `box` and `name`, and
-/// `do=remove` with `box`. The value of `box` is the number of a mailbox.
+/// The forms of the page post to `/mail/boxes`: `do=make` with `name`, `do=rename` with `box` and
+/// `name`, and `do=remove` with `box`. The value of `box` is the number of a mailbox.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "mailboxes.html")]
 pub struct MailboxesPage<'a> {

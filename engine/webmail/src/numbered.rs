@@ -2,8 +2,8 @@
 //! are being uploaded. Both transfer pieces, so a core never holds more than one piece of a large
 //! file in memory.
 //!
-//! Between two pieces a handler stays in its frame and is idle. The core of the connection uses the
-//! number to ask the handler for more of the reply, or to send it the next piece of the upload.
+//! Between two pieces a handler stays in its frame and is idle. With the number, the core of the
+//! connection asks the handler for more of the reply, or sends it the next piece of the upload.
 //!
 //! Invariants:
 //! - A core has a maximum number of handlers of each kind, and an account may use only a part of

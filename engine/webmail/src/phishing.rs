@@ -59,7 +59,7 @@ pub(crate) fn of_text(text: &str) -> Vec<String> {
     )
 }
 
-/// Each warning once, up to the limit.
+/// The first warnings up to the limit, without duplicates.
 fn warnings(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut unique: Vec<String> = Vec::new();
     for warning in all {

@@ -65,8 +65,8 @@ pub struct QueueRow {
 
 /// The queue page.
 ///
-/// Its forms post to `/mail/queue`: `do` with the action (`hold`, `release`, `retry`, `return`,
-/// `delete`), and either `key` with the key of an entry, or `domain`.
+/// The forms of the page post to `/mail/queue`: `do` with the action (`hold`, `release`, `retry`,
+/// `return`, `delete`), and either `key` with the key of an entry, or `domain`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "queue.html")]
 pub struct QueuePage<'a> {

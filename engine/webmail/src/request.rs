@@ -48,7 +48,7 @@ pub enum Request {
     Begin(AccountId, LoginFacts, Destination, Option<Box<Draft>>),
     /// A request of a client with a ticket.
     Ask {
-        /// The ticket.
+        /// The ticket of the client's session.
         ticket: SessionTicket,
         /// GET, HEAD or POST.
         method: String,
@@ -56,7 +56,7 @@ pub enum Request {
         target: String,
         /// The media type of the body, or empty.
         media_type: String,
-        /// The body.
+        /// The body of the request, or empty.
         body: Vec<u8>,
     },
     /// A client with a ticket wants to send a form.

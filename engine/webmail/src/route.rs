@@ -5,8 +5,8 @@
 //! - Each page has one address: [`Route::of`] accepts the address that `Display` writes. It
 //!   tolerates only another order of keys, another encoding of characters in values, and the number
 //!   of a flash message.
-//! - An address with an unknown key, a duplicate key, a number with a sign or leading zeros, or a
-//!   percent-encoded character in its path is not found.
+//! - An address is not found if it has an unknown or duplicate key, a number with a sign or leading
+//!   zeros, or a percent-encoded character in its path.
 //! - A redirect to an address from a form or a query always goes to a page of the webmail
 //!   ([`Destination`]).
 //!

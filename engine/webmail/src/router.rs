@@ -77,7 +77,7 @@ pub enum Dispatch {
     },
     /// The client logs in.
     LogIn {
-        /// The name.
+        /// The name in the login form.
         name: String,
         /// The password, not checked yet.
         password: Vec<u8>,

@@ -21,7 +21,7 @@ pub(crate) enum JobProgress {
     Waiting,
     /// The store is busy, and the job tries again in the next turn.
     Yield,
-    /// The piece of the form was processed, and more may come.
+    /// The piece of the form was processed, and the next piece may arrive.
     Taken,
     /// The job is done, with this reply.
     Reply(Reply),
@@ -32,7 +32,7 @@ pub(crate) enum JobProgress {
     Begin(DocumentStart),
     /// The next piece of the reply.
     Piece(Vec<u8>),
-    /// The reply ends.
+    /// The open reply ends.
     End(ReplyEnd),
 }
 

@@ -20,8 +20,8 @@ use subtle::ConstantTimeEq;
 /// The name of the cookie.
 const NAME: &str = "__Host-barepost";
 
-/// The attributes of the cookie: for this host and all its paths, over TLS only, hidden from
-/// scripts, and sent from other sites only when the user follows a link.
+/// The attributes of the cookie. It is for this host and all its paths, is sent over TLS only, and
+/// is hidden from scripts. From other sites it is sent only when the user follows a link.
 const ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax";
 
 /// The length of a secret, of a digest and of a token, in bytes.

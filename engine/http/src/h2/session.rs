@@ -47,7 +47,7 @@ pub struct Http2Session {
     pub(super) received: u32,
 }
 
-/// What the session waits for. Each variant is a wait point.
+/// The event that the session waits for. Each variant is a wait point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expect {
     /// The connection preface of the client.
@@ -88,7 +88,7 @@ impl TimeLimit {
     }
 }
 
-/// How many bytes a handler function has taken, and what happens next.
+/// The result of a handler function: the number of bytes that it took, and the next step.
 pub(super) enum H2Progress {
     /// The function took this many bytes, and the next handler function may have work.
     AndGoOn(usize),

@@ -31,7 +31,7 @@ pub(super) struct Stream {
     pub(super) is_unread: bool,
 }
 
-/// What a stream waits for. Each variant is a wait point.
+/// The event that a stream waits for. Each variant is a wait point.
 #[derive(Debug)]
 pub(super) enum Expect {
     /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
@@ -158,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// The handler's number for its open reply, if it has one.
+    /// The handler's number for the open reply, if the stream has one.
     pub(super) fn number(&self) -> Option<u64> {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.number(),
@@ -167,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// The longest silence on its open reply, if the reply has begun and the handler sets the pace.
+    /// The longest silence on the open reply, if the reply has begun and the handler sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
         if let ReplyPace::Handler { silence, .. } = self.open_reply()?.pace {
             Some(silence)
@@ -176,7 +176,7 @@ impl Stream {
         }
     }
 
-    /// Its open reply, if the reply has begun.
+    /// The open reply on the stream, if the reply has begun.
     pub(super) fn open_reply(&self) -> Option<OpenReply> {
         if let Expect::Window(outgoing) = &self.expect { outgoing.open_reply() } else { None }
     }

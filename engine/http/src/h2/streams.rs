@@ -22,7 +22,7 @@ use crate::actions::Actions;
 pub(crate) use handler::UNSENT_BYTES_MAX;
 pub(crate) use handler::WAITING_BYTES_MAX;
 
-/// When the list becomes empty, it keeps memory for this many streams.
+/// The number of streams for which the list keeps memory when it becomes empty.
 const STREAMS_KEPT: usize = 4;
 
 /// The number of our last resets that are recorded. Frames for these streams may still be in

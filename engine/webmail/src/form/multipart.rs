@@ -40,7 +40,7 @@ pub(super) enum PartEvent<'a> {
     End,
 }
 
-/// The parser.
+/// The push parser of a form's body.
 #[derive(Debug)]
 pub(super) struct PartParser {
     /// Finds a delimiter together with the line end before it.

@@ -29,7 +29,7 @@ use super::undo_send::Transit;
 /// The messages to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Selection {
-    /// These messages.
+    /// The messages in these ranges.
     These(Vec<MessageRange>),
     /// The conversations of these messages. A conversation includes only messages in the same
     /// mailbox that did not arrive later, since the user has not seen later messages.

@@ -1,8 +1,8 @@
 //! A message that a user writes. It is sent, saved as a draft, or discarded.
 //!
 //! A sent message is first held, as a flagged draft that the submission service delivers later. If
-//! the user wants no hold and all recipients are local, a single delivery puts the message into all
-//! their mailboxes and into Sent, or into none.
+//! the user wants no hold and all recipients are local, one delivery stores all copies and the one
+//! in Sent, or none.
 //!
 //! Invariants:
 //! - The text is never lost. After a refusal the page is shown again with all fields and the

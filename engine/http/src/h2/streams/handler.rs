@@ -1,6 +1,6 @@
 //! Requests for a handler on an HTTP/2 connection.
 //!
-//! The rule: **one request is with the handler at a time, and the others wait for their turn, the
+//! The rule: **one request is with the handler at a time. The others wait for their turn, the
 //! oldest first.** The turn of a request ends when the handler has replied or has admitted the
 //! body. While bodies arrive, other requests are passed to the handler, and each body is passed on
 //! in its turn. The session keeps reading frames, with one exception. If a client sends a body that
