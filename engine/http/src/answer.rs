@@ -75,7 +75,7 @@ impl Course {
 
 #[derive(Debug)]
 enum ResponseContent {
-    /// A file.
+    /// A whole file.
     Whole(Representation),
     /// Parts of a file.
     Parts { resource: Resource, coding: Coding, part: FileRanges },
@@ -103,7 +103,7 @@ enum FileRanges {
 }
 
 impl PendingResponse {
-    /// The answer to a request, or the request for a handler that decides it.
+    /// Returns the answer to a request, or the request for a handler that decides the answer.
     ///
     /// Errors: the request is malformed, and the connection must end.
     pub(crate) fn to(head: &RequestHead<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
@@ -144,7 +144,7 @@ impl PendingResponse {
         }))
     }
 
-    /// The answer to bytes that are no valid request. `head_only`: whether only the head of the
+    /// The answer to bytes that are not a valid request. `head_only`: whether only the head of the
     /// answer may be sent.
     pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> PendingResponse {
         PendingResponse {
@@ -458,7 +458,7 @@ fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
         return ResponseContent::Error(Status::NotFound, None);
     };
     match head.only(FieldName::Range) {
-        // Ranges are defined for GET alone (RFC 9110 section 14.2).
+        // Ranges are defined only for GET (RFC 9110 section 14.2).
         Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
             let length = representation.bytes.len() as u64;
             match ranges::parse(range, length) {

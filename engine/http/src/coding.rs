@@ -1,4 +1,4 @@
-//! Content codings, and which of them a client prefers.
+//! Content codings, and the choice of the coding that a client prefers.
 //!
 //! Implements: RFC 9110 sections 8.4 and 12.5.3, RFC 7932 (br).
 

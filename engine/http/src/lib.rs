@@ -13,8 +13,8 @@
 //!   gets a 400 response, and the connection ends. So no request can be smuggled.
 //! - Each request gets exactly one final response, in order. No response begins before the whole
 //!   previous response is queued.
-//! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. The bytes of a file are never
-//!   copied.
+//! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. Sessions queue the bytes of a
+//!   file without a copy, except that the response cache copies a short file into a shared block.
 //! - Handlers answer the requests for their paths. A connection has one [`HandlerRequest`] at a
 //!   handler at a time. No byte of a body is taken before the handler has admitted its sender.
 //!

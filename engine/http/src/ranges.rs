@@ -18,9 +18,9 @@ pub(crate) type Parts = Vec<Range<u64>, RANGES_MAX>;
 pub(crate) enum RequestedRanges {
     /// The whole file: the field is not understood, or asks for too much.
     Whole,
-    /// One part, or several.
+    /// The requested parts that exist, at least one.
     Parts(Parts),
-    /// Only parts that do not exist: 416.
+    /// None of the requested parts exists: 416.
     Nothing,
 }
 

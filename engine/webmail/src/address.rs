@@ -16,7 +16,7 @@ use crate::{NotFound, WebPage};
 /// Names a message in addresses and forms: `{mailbox}.{uid}`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MessageKey {
-    /// The number of its mailbox, never 0.
+    /// The number of the message's mailbox, never 0.
     pub mailbox: u32,
     /// The UID of the message in that mailbox, never 0.
     pub uid: u32,

@@ -63,7 +63,7 @@ pub(crate) enum Title {
     },
     /// The HTML of a message, which is shown in a sandbox.
     Html {
-        /// Whether it may load remote content.
+        /// Whether the HTML may load remote content.
         is_loaded: bool,
     },
 }

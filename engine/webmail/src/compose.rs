@@ -16,11 +16,11 @@ pub struct ComposePage<'a> {
     pub draft: &'a str,
     /// The key of the message that this message replies to, or empty.
     pub answers: &'a str,
-    /// Recipients.
+    /// The recipients.
     pub to: &'a str,
-    /// Recipients of copies.
+    /// The recipients of copies.
     pub cc: &'a str,
-    /// Recipients of blind copies.
+    /// The recipients of blind copies.
     pub bcc: &'a str,
     /// The subject.
     pub subject: &'a str,

@@ -36,7 +36,7 @@ pub enum HoldTime {
 }
 
 impl HoldTime {
-    /// All values, in the order in which the page offers them.
+    /// All values, in the order in which the settings page offers them.
     pub const ALL: [HoldTime; 3] = [HoldTime::Off, HoldTime::Short, HoldTime::Long];
 
     /// The value with this name in forms.

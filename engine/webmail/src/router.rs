@@ -61,7 +61,7 @@ pub enum Dispatch {
     AdmitForm(usize),
     /// The core of the account must decide whether a form is admitted.
     AskForForm {
-        /// The question to that core.
+        /// The question to the core of the account.
         request: Box<Request>,
         /// The length of the form in bytes.
         bytes: usize,

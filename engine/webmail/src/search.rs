@@ -55,7 +55,7 @@ pub struct Candidate<'a> {
     pub snippet: &'a str,
     /// The text, if it is available.
     pub text: Option<&'a str>,
-    /// The name of its mailbox.
+    /// The name of the message's mailbox.
     pub mailbox: &'a str,
     /// The time when the message arrived.
     pub date: UnixTime,

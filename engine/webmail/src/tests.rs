@@ -94,7 +94,7 @@ fn every_post_form_carries_the_session_token() {
     }
 }
 
-/// WCAG 2.2, 1.3.1 and 4.1.2.
+/// WCAG 2.2 requires this in its criteria 1.3.1 and 4.1.2.
 #[test]
 fn every_form_field_has_an_accessible_name() {
     for (name, page) in all(Words::MILD) {

@@ -36,13 +36,13 @@ pub(super) struct Stream {
 pub(super) enum Expect {
     /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
     Body { answer: Box<PendingResponse>, length: Option<u64>, came: u64 },
-    /// The turn of its request, or of its complete body, to be passed to the handler.
+    /// The turn of the stream's request, or of its complete body, to be passed to the handler.
     Turn(Box<HandlerStream>),
     /// The handler's reply.
     Us(Box<HandlerStream>),
     /// The rest of an admitted body.
     Upload(Box<HandlerStream>),
-    /// Space for the head of its response.
+    /// Space for the head of the stream's response.
     Room(Box<PendingResponse>),
     /// Window and space for the rest of the response body. If no byte is left, space for the empty
     /// frame that ends the body.
@@ -54,11 +54,11 @@ pub(super) enum Expect {
 /// The frames that the client may still send on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientHalf {
-    /// The rest of its request, which the server awaits.
+    /// The rest of the stream's request, which the server awaits.
     Open,
-    /// The rest of its request. The handler has not decided whether to admit it.
+    /// The rest of the stream's request. The handler has not decided whether to admit it.
     Undecided,
-    /// The rest of its request, which is dropped.
+    /// The rest of the stream's request, which is dropped.
     Unread,
     /// No frames.
     Closed,

@@ -20,11 +20,11 @@ use crate::layout::{AuthenticatedClient, PageLayout};
 /// The fields of the compose page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Draft {
-    /// Recipients.
+    /// The recipients.
     pub to: String,
-    /// Recipients of copies.
+    /// The recipients of copies.
     pub cc: String,
-    /// Recipients of blind copies.
+    /// The recipients of blind copies.
     pub bcc: String,
     /// The subject.
     pub subject: String,

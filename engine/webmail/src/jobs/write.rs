@@ -89,7 +89,7 @@ pub(crate) struct WriteJob {
 pub(super) enum Stage {
     /// The form is being received.
     MessageUpload,
-    /// The next step reads the message that it replies to.
+    /// The next step reads the message that the draft replies to.
     Answered,
     /// The next step composes the message and begins the delivery.
     Ready,
