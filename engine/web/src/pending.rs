@@ -23,7 +23,7 @@ pub(super) fn busy() -> Reply {
 
 /// A request, by the event that it waits for.
 pub(super) enum PendingRequest {
-    /// Its turn: a body of this many bytes is admitted.
+    /// The session's turn. A body of this many bytes is admitted.
     Admission(usize),
     /// The decision of the account's core whether a form is admitted.
     FormAdmission {
@@ -64,7 +64,8 @@ pub(super) enum LoginPurpose {
 }
 
 impl PendingRequest {
-    /// A request has come. `None`: another core replies to it.
+    /// Begins a request that has arrived. `None`: the request was sent to another core, which will
+    /// reply.
     ///
     /// Errors: the reply, if it is known at once.
     #[cold]

@@ -15,7 +15,7 @@ use super::context::HttpCall;
 use super::pending::{LoginPurpose, PendingRequest};
 
 impl PendingRequest {
-    /// A webmail request has arrived. `None`: another core replies to it.
+    /// Begins a webmail request. `None`: the request was sent to another core, which will reply.
     ///
     /// Errors: the reply, if it is known at once.
     pub(super) fn webmail(
@@ -31,7 +31,8 @@ impl PendingRequest {
         PendingRequest::of(asked, call)
     }
 
-    /// A form has arrived. `None`: another core replies to it.
+    /// Continues a webmail request whose form has arrived. `None`: as for
+    /// [`PendingRequest::webmail`].
     ///
     /// Errors: the reply, if it is known at once.
     pub(super) fn form(
