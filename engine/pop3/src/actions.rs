@@ -6,24 +6,25 @@ use crate::number::MessageNumber;
 use crate::unique_id::UniqueId;
 
 /// The actions of a session. Each call acts or queues at once and does not block. An operation that
-/// it starts never answers from within the call. As the host of a login ([`sasl::Host`]), the
-/// implementation checks the credentials and opens and locks the user's maildrop.
-/// [`crate::Session::login_answered`] tells the result; a refusal may be delayed to slow down
-/// guessing.
+/// a call starts reports its result later, never from within the call. As the host of a login
+/// ([`sasl::Host`]), the implementation checks the credentials and opens and locks the user's
+/// maildrop. It reports the result by [`crate::Session::login_answered`]. It may delay a refusal to
+/// slow down guessing.
 pub trait Actions: sasl::Host {
-    /// What the server allows on this connection.
+    /// The server's settings for this connection.
     fn settings(&self) -> Pop3Settings;
 
-    /// How many bytes of replies can be queued now.
+    /// The number of bytes of replies that can be queued now.
     fn send_room(&self) -> usize;
 
-    /// Queues bytes of a reply. A command is handled only while there is space for
-    /// [`crate::REPLY_BYTES_MAX`], and messages and lists are written only as far as there is
-    /// space. The reply that ends a session or tells of a failure may come at any time and is under
-    /// 128 bytes.
+    /// Queues bytes of a reply. The session handles a command only while there is space for
+    /// [`crate::REPLY_BYTES_MAX`]. It writes messages and lists only as far as there is space. A
+    /// reply that ends the session or reports a failure needs no such space: it may come at any
+    /// time, and has less than 128 bytes.
     fn reply(&mut self, bytes: &[u8]);
 
-    /// Abandons the login of [`sasl::Host::login`]: a maildrop that it opens is left at once.
+    /// Abandons the login of [`sasl::Host::login`]. If the login opens a maildrop later, the host
+    /// unlocks it at once.
     fn abandon_login(&mut self);
 
     /// The size of a message of the open maildrop, in bytes as stored.
@@ -41,40 +42,42 @@ pub trait Actions: sasl::Host {
     /// RSET: clears all marks.
     fn unmark_all(&mut self);
 
-    /// RETR, TOP: reads a message. [`crate::Session::message_bytes_arrived`] delivers its bytes, in
-    /// order, and [`crate::Session::message_ended`] its end.
+    /// RETR, TOP: reads a message. The host passes its bytes, in order, to
+    /// [`crate::Session::message_bytes_arrived`]. It reports the end by
+    /// [`crate::Session::message_ended`].
     fn read(&mut self, message: MessageNumber);
 
-    /// Stops the read of the message: no more of it may be delivered.
+    /// Stops the read of the message: the host passes no more of its bytes to the session.
     fn stop_reading(&mut self);
 
-    /// QUIT: deletes the marked messages durably. [`crate::Session::deleted`] tells the result.
+    /// QUIT: deletes the marked messages durably. The host reports the result by
+    /// [`crate::Session::deleted`].
     fn delete_marked(&mut self);
 
     /// The session ends: unlocks the maildrop.
     fn leave_maildrop(&mut self);
 
-    /// Sets the deadline: [`crate::Session::deadline_expired`] is called after that time. It
-    /// replaces an earlier one; `None`: never.
+    /// Sets the deadline, and replaces an earlier one. The host calls
+    /// [`crate::Session::deadline_expired`] after that time. `None`: there is no deadline.
     fn set_deadline(&mut self, after: Option<Micros>);
 
-    /// Closes the connection once everything queued is sent. The session is over.
+    /// Closes the connection once all queued bytes are sent. The session is over.
     fn close(&mut self);
 }
 
-/// What the server allows on a connection.
+/// The server's settings for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pop3Settings {
-    /// Whether a password may be sent in plain text, by USER and PASS or by AUTH.
+    /// Whether the client may send a password in plain text, by USER and PASS or by AUTH.
     pub plain_login: PlainLogin,
-    /// STLS. CAPA announces it while it is available.
+    /// The state of STLS. CAPA announces STLS while it is available.
     pub tls: Pop3Tls,
-    /// Invalid or misplaced commands, before the login and again after it. One more ends the
-    /// session.
+    /// The most invalid or misplaced commands. The count begins anew at the login. One more ends
+    /// the session.
     pub faults_max: u8,
-    /// Commands before the login; one more ends the session.
+    /// The most commands before the login. One more ends the session.
     pub commands_before_login_max: u8,
-    /// Logins with a wrong name or password; the last of them ends the session.
+    /// The number of logins with a wrong name or password that ends the session.
     pub failed_logins_max: u8,
 }
 
@@ -93,31 +96,31 @@ impl Default for Pop3Settings {
 /// Whether USER, PASS and AUTH are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlainLogin {
-    /// They are: a password is safe on the connection.
+    /// USER, PASS and AUTH are offered: a password is safe on the connection.
     Offered,
-    /// They are not.
+    /// USER, PASS and AUTH are refused.
     Refused,
 }
 
 /// Whether TLS encrypts the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pop3Tls {
-    /// It does not, and is not available.
+    /// TLS is neither active nor available.
     Absent,
-    /// It does once the client asks for it.
+    /// TLS is not active. The client may begin it with STLS.
     Offered,
-    /// The same, but too many handshakes are in progress: `[SYS/TEMP]`.
+    /// TLS is not active, and too many handshakes are in progress. STLS gets `[SYS/TEMP]`.
     Busy,
-    /// It does.
+    /// TLS is active.
     Spoken,
 }
 
 /// An open maildrop, in its state at the login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Maildrop {
-    /// The number of messages. They are numbered from 1.
+    /// The number of messages. Their numbers start at 1.
     pub messages: u32,
-    /// The sum of their sizes in bytes.
+    /// The sum of the messages' sizes in bytes.
     pub bytes: u64,
 }
 
@@ -137,7 +140,7 @@ pub enum LoginRefusal {
 pub enum ReadError {
     /// A later attempt may succeed: `[SYS/TEMP]`.
     TryLater,
-    /// The data on the disk differ from what was stored: `[SYS/PERM]`.
+    /// The data on the disk are damaged: `[SYS/PERM]`.
     Damaged,
 }
 

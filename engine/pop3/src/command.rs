@@ -26,7 +26,7 @@ pub(crate) enum Command<'a> {
     List(Option<MessageNumber>),
     UniqueIds(Option<MessageNumber>),
     Retrieve(MessageNumber),
-    /// TOP: a message's header and this many lines of its body.
+    /// TOP with the message and the number of body lines to send after its header.
     Top(MessageNumber, u32),
     Delete(MessageNumber),
     Noop,
@@ -66,14 +66,14 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandFault> {
     }
 }
 
-/// The bytes before the first space, and those after it if there is a space.
+/// The bytes before the first space, and the bytes after it. `None`: there is no space.
 fn split_at_space(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(space) = memchr::memchr(b' ', bytes) else { return (bytes, None) };
     (bytes.get(..space).unwrap_or_default(), bytes.get(space + 1..))
 }
 
-/// A verb in upper case, padded with spaces, which no verb contains. For a longer word the result
-/// equals no verb.
+/// A verb in upper case, padded with spaces, which no verb contains. For a word of more than four
+/// bytes the result is four spaces, which equals no verb.
 fn uppercase(verb: &[u8]) -> [u8; 4] {
     let mut word = [b' '; 4];
     if let Some(target) = word.get_mut(..verb.len()) {

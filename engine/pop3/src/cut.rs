@@ -4,7 +4,7 @@
 //!
 //! Implements: RFC 1939 section 7 (TOP).
 
-/// The remaining part of the message before the end of the response.
+/// The position in the message, and the number of body lines that remain for the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     place: CutPlace,
@@ -21,17 +21,18 @@ enum CutPlace {
 }
 
 impl Cut {
-    /// Ends after the header and `body_lines`.
+    /// The response ends after the header and `body_lines` lines.
     pub(crate) fn after(body_lines: u32) -> Cut {
         Cut { place: CutPlace::HeaderLineStart, body_lines_left: body_lines }
     }
 
-    /// Whether the end was reached.
+    /// Whether the response has ended.
     pub(crate) fn is_done(self) -> bool {
         self.place == CutPlace::Done
     }
 
-    /// How many of the next `bytes` belong to the response, and the state after them.
+    /// Returns the number of the next `bytes` that belong to the response, and the state after
+    /// them.
     pub(crate) fn advance(mut self, bytes: &[u8]) -> (usize, Cut) {
         let mut line_start = 0;
         for line_end in memchr::memchr_iter(b'\n', bytes) {

@@ -1,19 +1,19 @@
 //! RFC 1939: the server side of POP3, as a grammar and a state machine.
 //!
 //! A [`Session`] receives events and acts through [`Actions`], which the owner of the connection
-//! implements. It knows no TCP, no store and no clock. The maildrop is a numbered list behind the
-//! trait, in its state at the login.
+//! implements. A session does not know TCP, the store or the clock. It sees the maildrop as a
+//! numbered list, in the state at the login.
 //!
 //! Invariants:
-//! - A session owns no buffer. Bytes that it does not take are offered again, both of commands and
-//!   of messages.
-//! - Only QUIT after a login deletes messages, before its reply. A connection that breaks deletes
-//!   nothing.
-//! - A maildrop that a login opened is left exactly once.
+//! - A session owns no buffer. The caller offers again the bytes of commands and messages that the
+//!   session did not take.
+//! - Only QUIT after a login deletes messages, and the reply follows the deletion. A broken
+//!   connection deletes nothing.
+//! - A maildrop that a login opened is unlocked exactly once.
 //! - No plaintext state survives STLS: a new session begins after the handshake, and bytes that the
 //!   client sent after STLS are dropped.
-//! - Every line ends in CRLF, and no line of a message or a list can be taken for the end of its
-//!   response.
+//! - Every line ends in CRLF, and a client cannot take a line of a message or a list for the end of
+//!   the response.
 //!
 //! APOP is not offered: the server would have to store every password in plain text. A message is
 //! sent as it is stored, whether or not the client sent UTF8: all clients in use read such headers

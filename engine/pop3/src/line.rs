@@ -9,14 +9,14 @@
 /// be longer.
 pub const LINE_BYTES_MAX: usize = 512;
 
-/// The longest response of a login, with its CRLF. RFC 5034 section 4 requires what the mechanisms
-/// need.
+/// The longest response of a login, with its CRLF. RFC 5034 section 4 requires lines that are long
+/// enough for the mechanisms.
 pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + b"\r\n".len();
 
-/// The beginning of the bytes.
+/// The first line of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CommandLine<'a> {
-    /// A line without its end, and its length in bytes with it.
+    /// A line without its line end, and the number of bytes of the line with its end.
     Whole(&'a [u8], usize),
     /// A line that has not ended yet.
     Partial,
@@ -24,7 +24,7 @@ pub(crate) enum CommandLine<'a> {
     TooLong,
 }
 
-/// The first line of `bytes`. It may have at most `limit` bytes with its end.
+/// Finds the first line of `bytes`. The line may have at most `limit` bytes with its end.
 pub(crate) fn first_line(bytes: &[u8], limit: usize) -> CommandLine<'_> {
     let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr(b'\n', within_limit) else {

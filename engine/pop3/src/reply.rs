@@ -103,7 +103,7 @@ pub(crate) fn capabilities(actions: &mut impl Actions) {
 /// The longest line that [`ReplyText`] is used for.
 pub(crate) const REPLY_TEXT_BYTES_MAX: usize = UNIQUE_ID_BYTES_MAX + 42;
 
-/// A line that is being written. It is sent as a whole, since every call of [`Actions::reply`] has
+/// A line that is being written. It is sent in one call, since every call of [`Actions::reply`] has
 /// a cost.
 pub(crate) struct ReplyText(heapless::Vec<u8, REPLY_TEXT_BYTES_MAX>);
 
@@ -112,7 +112,7 @@ impl ReplyText {
         ReplyText(heapless::Vec::new())
     }
 
-    /// Appends `bytes`. They always fit: see [`REPLY_TEXT_BYTES_MAX`].
+    /// Appends `bytes`, which always fit: see [`REPLY_TEXT_BYTES_MAX`].
     pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut ReplyText {
         let fitted = self.0.extend_from_slice(bytes);
         debug_assert!(fitted.is_ok());
@@ -133,12 +133,12 @@ impl ReplyText {
         self.put(digits.get(first..).unwrap_or_default())
     }
 
-    /// `number size`.
+    /// Appends the number of a message, a space and its size.
     pub(crate) fn put_listing(&mut self, message: MessageNumber, bytes: u64) -> &mut ReplyText {
         self.put_decimal(message.0.into()).put(b" ").put_decimal(bytes)
     }
 
-    /// `number unique-id`.
+    /// Appends the number of a message, a space and its unique identifier.
     pub(crate) fn put_unique_id(
         &mut self,
         message: MessageNumber,

@@ -2,14 +2,15 @@
 //!
 //! Each variant of [`Expect`] is a waiting point. Logins are in `session/authorization.rs`,
 //! commands on a maildrop in `session/transaction.rs`, long lists in `session/listing.rs`, and
-//! messages in `session/retrieval.rs`. This file has the events that concern all of them, and the
-//! end.
+//! messages in `session/retrieval.rs`. This file has the events that concern all states, and the
+//! end of the session.
 //!
 //! Invariants:
 //! - `maildrop` is set exactly from an accepted login to [`Actions::leave_maildrop`]. The client
-//!   may use it once its mechanism is complete.
-//! - While a command is in progress no further bytes are taken: responses leave in order.
-//! - After [`Expect::Closed`] nothing more is asked of [`Actions`].
+//!   may use the maildrop once its login mechanism is complete.
+//! - While a command is in progress, the session takes no further bytes, so responses are sent in
+//!   order.
+//! - In [`Expect::Closed`] the session makes no more calls of [`Actions`].
 //!
 //! Implements: RFC 1939 sections 3 to 6.
 
@@ -49,7 +50,7 @@ pub struct Session {
     failed_logins: u8,
     /// Messages that commands have visited since [`Session::resumed`].
     visited: u32,
-    /// It is on the heap because it lives briefly and a session lives for hours.
+    /// A pending login is on the heap because it is short-lived, and a session may last for hours.
     pending_login: Option<Box<PendingLogin>>,
     maildrop: Option<MarkedMaildrop>,
 }
@@ -71,26 +72,27 @@ enum Expect {
     Listing(MaildropList),
     /// The next bytes of a message, or its end.
     Message(Retrieval),
-    /// The end of the UPDATE state, and how to end the session then.
+    /// The result of the deletion (UPDATE state), and how to end the session after it.
     Update(Goodbye),
     /// The end of a line that was too long.
     LongLineEnd,
-    /// The TLS handshake. A new session replaces this one after it.
+    /// The TLS handshake. After it a new session replaces this session.
     Handshake,
     /// Nothing: the session is over.
     Closed,
 }
 
-/// What must happen before the session goes on.
+/// The event after which the session continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pop3WaitsFor {
-    /// More bytes of commands than it was offered.
+    /// More bytes: the bytes offered so far contain no complete command.
     Bytes,
     /// Buffer space for replies. Once there is space for [`REPLY_BYTES_MAX`], call
-    /// [`Session::resumed`], and offer a message's bytes and then the commands' bytes again.
+    /// [`Session::resumed`], and offer first the bytes of the message and then the bytes of
+    /// commands again.
     SendRoom,
-    /// The next turn, so that others get theirs. Call [`Session::resumed`], and offer the commands'
-    /// bytes again.
+    /// The next turn, so that other sessions can act in this turn. Call [`Session::resumed`], and
+    /// offer the bytes of commands again.
     Turn,
     /// [`Session::login_answered`].
     Login,
@@ -98,14 +100,14 @@ pub enum Pop3WaitsFor {
     Message,
     /// [`Session::deleted`].
     Deletion,
-    /// The TLS handshake, done by the owner of the connection. Bytes that were offered and not
-    /// taken must be dropped. Then [`Session::secured`] creates the next session.
+    /// The TLS handshake, done by the owner of the connection. The owner must drop bytes that the
+    /// session did not take. Then [`Session::secured`] creates the next session.
     Handshake,
-    /// Nothing: it is over.
+    /// Nothing: the session is over.
     Nothing,
 }
 
-/// What the client has sent of its login.
+/// The part of a login that the client has sent so far.
 #[derive(Debug)]
 enum PendingLogin {
     /// The name in USER, until PASS.
@@ -126,11 +128,11 @@ enum Goodbye {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stopping {
     No,
-    /// As soon as the command in progress is answered.
+    /// The session ends as soon as the command in progress is answered.
     AfterReply,
 }
 
-/// A maildrop, and its marked messages.
+/// The open maildrop, and the number and size of its marked messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct MarkedMaildrop {
     all: Maildrop,
@@ -144,8 +146,8 @@ impl Session {
         Session::begin(actions)
     }
 
-    /// TLS is established with a client that has asked for it. It begins anew, and is not greeted
-    /// again (RFC 2595 section 4).
+    /// The TLS handshake after STLS is complete. A new session begins, without a second greeting
+    /// (RFC 2595 section 4).
     pub fn secured(actions: &mut impl Actions) -> Session {
         Session::begin(actions)
     }
@@ -165,15 +167,16 @@ impl Session {
         }
     }
 
-    /// What must happen before the session goes on.
+    /// The event after which the session continues.
     pub fn waits_for(&self) -> Pop3WaitsFor {
         self.waits_for
     }
 
-    /// Bytes of commands have arrived, or another event that the session waited for. Returns how
-    /// many bytes were taken. The rest is to be offered again, with the bytes that follow it, when
-    /// [`Session::waits_for`] has occurred. It has at most [`crate::LINE_BYTES_MAX`] of an
-    /// incomplete command, or [`crate::RESPONSE_LINE_BYTES_MAX`] of a login's response.
+    /// Handles bytes of commands, which have just arrived or are offered again. Returns the number
+    /// of bytes taken. The caller offers the rest again, with the bytes that follow, after the
+    /// event of [`Session::waits_for`]. An incomplete command in the rest has at most
+    /// [`crate::LINE_BYTES_MAX`] bytes. An incomplete response of a login has at most
+    /// [`crate::RESPONSE_LINE_BYTES_MAX`].
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -213,8 +216,8 @@ impl Session {
         taken
     }
 
-    /// There is more buffer space, or it is the next turn: continues a list. Bytes may be
-    /// offered again.
+    /// Continues a list, after buffer space has become free or the next turn has begun. Then the
+    /// caller may offer bytes again.
     pub fn resumed(&mut self, actions: &mut impl Actions) {
         self.visited = 0;
         if let Expect::Listing(listing) = self.expect {
@@ -222,7 +225,7 @@ impl Session {
         }
     }
 
-    /// The marked messages are durably deleted, or not all of them were.
+    /// The deletion of the marked messages has ended. `Ok`: all of them are durably deleted.
     pub fn deleted(&mut self, result: Result<(), DeletionError>, actions: &mut impl Actions) {
         let Expect::Update(goodbye) = self.expect else { return };
         if goodbye == Goodbye::Aloud {
@@ -231,8 +234,8 @@ impl Session {
         self.finish(actions);
     }
 
-    /// The client was silent for too long. It gets no reply, and nothing is deleted (RFC 1939
-    /// section 3).
+    /// The client was silent for too long. The session ends without a reply, and without a QUIT
+    /// nothing is deleted (RFC 1939 section 3).
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         self.peer_closed(actions);
     }
@@ -258,14 +261,13 @@ impl Session {
             _ if self.maildrop.is_none() => {}
             Expect::Transaction | Expect::LongLineEnd => self.end(reply::PASSWORD_CHANGED, actions),
             Expect::Update(_) | Expect::Closed => {}
-            // A line in the middle of a message or a list would be taken for a part of it.
+            // The client would take an error line within a message or a list for a part of it.
             _ => self.finish(actions),
         }
     }
 
-    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
-    /// the session waited only for bytes, unless the connection is lost. Deletions after QUIT go
-    /// on.
+    /// The client will send no more bytes, or the connection is lost. In the first case, the
+    /// session was offered all earlier bytes, and waits only for bytes. Deletions after QUIT go on.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Update(_) => self.expect = Expect::Update(Goodbye::Silent),
@@ -340,7 +342,7 @@ impl Session {
         }
     }
 
-    /// A command that waited for something is answered: the next may come.
+    /// A command that had to wait is answered: the session accepts the next command.
     fn command_answered(&mut self, actions: &mut impl Actions) {
         if self.expect == Expect::Closed {
             return;
@@ -358,7 +360,7 @@ impl Session {
         }
     }
 
-    /// The client made an error: replies, and ends the session after too many.
+    /// Replies to an error of the client, and ends the session after too many errors.
     fn fault(&mut self, reply: Reply, actions: &mut impl Actions) {
         if self.faults >= actions.settings().faults_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);

@@ -6,10 +6,10 @@
 //!
 //! Implements: RFC 1939 section 3 (multi-line responses).
 
-/// The last bytes of a message that were sent.
+/// The end of the bytes of a message that were sent so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum StuffingPosition {
-    /// None yet, or a CRLF.
+    /// No byte was sent, or the last two are CRLF.
     #[default]
     LineStart,
     /// Other bytes.
@@ -30,7 +30,7 @@ impl StuffingPosition {
         }
     }
 
-    /// The bytes that end the present line, if it has not ended.
+    /// The line end that the last line of a message needs. Empty: the line has ended already.
     pub(crate) fn line_end(self) -> &'static [u8] {
         match self {
             StuffingPosition::LineStart => b"",
@@ -39,8 +39,8 @@ impl StuffingPosition {
     }
 }
 
-/// How many of `bytes`, which follow `position`, come before the next dot at the start of a line.
-/// All of them if there is none; 0 if the first is such a dot.
+/// The number of `bytes` before the next dot at the start of a line. `position` is the position
+/// before `bytes`. Without such a dot, the result is the length of `bytes`.
 pub(crate) fn bytes_before_dot(position: StuffingPosition, bytes: &[u8]) -> usize {
     if position == StuffingPosition::LineStart && bytes.first() == Some(&b'.') {
         return 0;

@@ -1,7 +1,7 @@
-//! Unique identifiers, by which clients know which messages they have already.
+//! Unique identifiers, by which a client finds out which messages it has fetched already.
 //!
 //! Invariants:
-//! - 1 to 70 bytes, each in 0x21 to 0x7e.
+//! - An identifier has 1 to 70 bytes, each in 0x21 to 0x7e.
 //! - The same input always gives the same text: a change would make every client fetch all messages
 //!   again.
 //!
@@ -16,7 +16,8 @@ pub struct UniqueId(heapless::String<UNIQUE_ID_BYTES_MAX, u8>);
 
 impl UniqueId {
     /// The identifier from a mailbox's UIDVALIDITY and a message's UID, in 16 hexadecimal digits.
-    /// It is unique in the mailbox and never used again there (RFC 9051 section 2.3.1.1).
+    /// The identifier is unique in the mailbox, and the mailbox never uses it again (RFC 9051
+    /// section 2.3.1.1).
     pub fn from_uid(uidvalidity: u32, uid: u32) -> UniqueId {
         let mut text = heapless::String::new();
         let number = u64::from(uidvalidity) << 32 | u64::from(uid);

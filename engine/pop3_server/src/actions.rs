@@ -8,7 +8,8 @@ use sasl::{Credentials, Puzzle};
 use super::host::Pop3Host;
 use super::{deletion, login, reading};
 
-/// Bytes of unread replies of a client without a login. So such clients cannot exhaust the memory.
+/// The most bytes of unread replies for a client without a login. The limit keeps such clients from
+/// exhausting the memory.
 const UNREAD_BYTES_MAX: usize = 4 * 1024;
 
 impl sasl::Host for Pop3Host<'_, '_> {

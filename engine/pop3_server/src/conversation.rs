@@ -30,7 +30,7 @@ impl Pop3Conversation {
         Pop3Conversation { session, state }
     }
 
-    /// What its connection waits for.
+    /// The event that the connection waits for.
     pub fn waits_for(&self) -> pop3::Pop3WaitsFor {
         match self.session.waits_for() {
             pop3::Pop3WaitsFor::Message if self.state.wants_room() => pop3::Pop3WaitsFor::SendRoom,
@@ -43,15 +43,16 @@ impl Pop3Conversation {
         self.state.maildrop.is_some()
     }
 
-    /// Whether the client is logged in to this account, or about to be.
+    /// Whether the client is logged in to `account`, or its granted login to `account` waits for
+    /// the maildrop.
     pub fn is_of(&self, account: AccountId) -> bool {
         let maildrop = self.state.maildrop.as_ref();
         maildrop.is_some_and(|maildrop| maildrop.account() == account)
             || login::awaits_maildrop_of(account, &self.state)
     }
 
-    /// The password of an account has changed. A pending login is decided by the new password,
-    /// unless it was granted and waits for its maildrop.
+    /// The password of `account` has changed: ends its session, and refuses a granted login that
+    /// waits for the maildrop. The new password decides any other pending login.
     pub fn password_changed(&mut self, account: AccountId, call: &mut Pop3Call<'_>) {
         if self.is_of(account) {
             self.with(call, |session, host| {
@@ -61,7 +62,7 @@ impl Pop3Conversation {
         }
     }
 
-    /// Lets the session act.
+    /// Calls `act` with the session and its host.
     pub fn with<R>(
         &mut self,
         call: &mut Pop3Call<'_>,
@@ -70,7 +71,7 @@ impl Pop3Conversation {
         act(&mut self.session, &mut Pop3Host::of(call, &mut self.state))
     }
 
-    /// There may be enough buffer space for the reply that the session waits to send.
+    /// Continues the session and its read, if there is enough buffer space for a reply.
     pub fn go_on(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
             if pop3::Actions::send_room(host) >= pop3::REPLY_BYTES_MAX {
@@ -90,8 +91,8 @@ impl Pop3Conversation {
         });
     }
 
-    /// The maildrop of a login is open, or cannot be opened. A reply that the session does not
-    /// expect stays with the caller.
+    /// The owner of an account has opened the maildrop for a login, or has refused. A reply that
+    /// the session does not expect stays in `reply`.
     pub fn replied(&mut self, reply: &mut Option<Reply>, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| match reply.take() {
             Some(Reply::Maildrop(opened)) => {
@@ -101,7 +102,7 @@ impl Pop3Conversation {
         });
     }
 
-    /// The session's turn has come: it asked for one, or an operation is decided.
+    /// The session's turn has come: the session asked for it, or an operation has a result.
     pub fn resumed(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
             deletion::go_on(session, host);
@@ -112,20 +113,20 @@ impl Pop3Conversation {
         });
     }
 
-    /// A deadline has passed: the session's, that of a delayed answer, or that of a deletion or
-    /// read to repeat.
+    /// A deadline has passed: of the session, of a delayed login result, or of a deletion or read
+    /// to repeat.
     pub fn deadline_expired(&mut self, call: &mut Pop3Call<'_>) {
         self.with(call, |session, host| {
-            let was_ours = login::answer_held_back(session, host)
+            let was_of_operation = login::answer_held_back(session, host)
                 || deletion::go_on(session, host)
                 || reading::ask_again(session, host);
-            if !was_ours {
+            if !was_of_operation {
                 session.deadline_expired(host);
             }
         });
     }
 
-    /// The connection is gone: releases what it still holds.
+    /// The connection has ended: releases its login attempt, read and maildrop.
     pub fn ended(&mut self, call: &mut Pop3Call<'_>) {
         deletion::leave(&mut self.state, call);
         self.with(call, |_, host| {

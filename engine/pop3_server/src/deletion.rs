@@ -14,12 +14,12 @@ use tasks::Countdown;
 use super::host::{Pop3Call, Pop3Host, Pop3WaitPoint};
 use super::state::{Deletion, Orphan, State};
 
-/// Ranges of UIDs in one removal.
+/// The most ranges of UIDs in one removal.
 const RANGES_PER_REMOVAL: usize = 400;
-/// The time until a removal is asked for again when the store was busy.
+/// The time after which a removal is requested again, if the store was busy.
 const RETRY: Micros = Micros::from_millis(10);
 
-/// Asks the store for the removals.
+/// Begins to delete the marked messages.
 pub(super) fn begin(host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
     let deletion =
@@ -31,8 +31,8 @@ pub(super) fn begin(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// Continues a deletion when the store was busy, and tells the session when it is done. Returns
-/// false if there is no deletion.
+/// Requests the removals that the store has not accepted yet. Reports the result to the session
+/// after the last removal. Returns false if there is no deletion.
 pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     ask(host);
     let Some(deletion) = &host.state.deletion else { return false };
@@ -49,7 +49,7 @@ pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) ->
     true
 }
 
-/// A removal is durable, or was refused.
+/// A removal has ended: it is durable, or the store has refused it.
 pub(super) fn part_ended(
     outcome: &Outcome,
     session: &mut pop3::Session,
@@ -61,7 +61,7 @@ pub(super) fn part_ended(
     go_on(session, host);
 }
 
-/// Asks for as many removals as the store accepts.
+/// Requests as many removals as the store accepts.
 fn ask(host: &mut Pop3Host<'_, '_>) {
     let continuation = host.continuation(Pop3WaitPoint::Deleted);
     let (Some(maildrop), Some(deletion)) = (&host.state.maildrop, &mut host.state.deletion) else {
@@ -84,7 +84,8 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The client has disconnected: a deletion in progress keeps the maildrop.
+/// The client has disconnected. A deletion in progress continues as an orphan, which keeps the
+/// maildrop locked.
 pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
     let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else {
         return;

@@ -13,9 +13,9 @@ use tasks::{Continuation, FrameId, Subsystem};
 use super::state::{Orphan, State};
 
 tasks::points! {
-    /// Where a POP3 session may wait for the store.
+    /// The events of the store that a POP3 session waits for.
     pub enum Pop3WaitPoint of Subsystem::Pop3;
-    /// Bytes of a message were read.
+    /// The read of a part of a message has ended.
     Read,
     /// A removal has ended.
     Deleted,
@@ -26,7 +26,7 @@ tasks::points! {
 /// The state that the POP3 sessions of a core share.
 #[derive(Default)]
 pub struct Pop3 {
-    /// Deletions after their clients have disconnected.
+    /// Deletions that continue after their clients have disconnected.
     pub(super) orphans: Vec<Orphan>,
 }
 
@@ -49,18 +49,18 @@ pub struct Pop3Context<'c> {
     pub turn: Turn,
     /// All connections of this core.
     pub connections: &'c mut Connections,
-    /// The stores of all cores, as one.
+    /// The shards of all cores, as one store.
     pub store: &'c mut ShardedStore,
-    /// Addresses and their accounts.
+    /// The addresses of all accounts.
     pub directory: &'c Directory,
-    /// What is known of logins.
+    /// The state of logins on this core.
     pub logins: &'c mut Logins,
-    /// Password hashes and signatures under way.
+    /// Password hashes and signatures that are being computed.
     pub compute: &'c mut Compute,
 }
 
 impl Pop3Context<'_> {
-    /// What logs clients in, and the parts that it uses.
+    /// The logins, and the context that their methods need.
     pub(super) fn logins(&mut self) -> (&mut Logins, logins::LoginContext<'_>) {
         let Pop3Context { turn, connections, store, directory, logins, compute } = self;
         (logins, logins::LoginContext { turn: *turn, connections, store, directory, compute })

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `conversation` | a connection and its events |
 //! | `host`, `actions` | the host of sessions, and the actions that it implements |
-//! | `state` | the state of a connection beside its session |
-//! | `login`, `reading`, `deletion` | operations that take time |
+//! | `state` | the state of a connection outside its session |
+//! | `login`, `reading`, `deletion` | operations that take several turns |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -11,13 +11,13 @@ use store::AccountId;
 use super::host::{Pop3Host, Pop3WaitPoint};
 use super::state::State;
 
-/// The client has sent credentials. They are decided in a later turn.
+/// Begins a login attempt with the client's credentials. A later turn decides it.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut Pop3Host<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     host.state.attempt = Some(Box::new(logins.begin(credentials, host.caller, &mut cx)));
 }
 
-/// The attempt's turn has come: its hash is computed, or it needs none.
+/// Decides the login attempt, if its password hash is computed or not needed.
 pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     let Some(attempt) = host.state.attempt.as_mut() else { return };
     let (logins, mut cx) = host.cx.logins();
@@ -34,7 +34,8 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// A maildrop is open, or cannot be opened. Returns it if no login waits for it.
+/// The owner of an account has opened the maildrop for a login, or has refused. Returns `opened` if
+/// no login waits for it.
 pub(super) fn opened(
     opened: Opened,
     session: &mut pop3::Session,
@@ -55,7 +56,7 @@ pub(super) fn opened(
     None
 }
 
-/// Whether an attempt for that account was granted and waits for its maildrop.
+/// Whether a login attempt for `account` was granted and waits for the maildrop.
 pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
     state
         .attempt
@@ -63,16 +64,15 @@ pub(super) fn awaits_maildrop_of(account: AccountId, state: &State) -> bool {
         .is_some_and(|attempt| attempt.is_granted() && attempt.account() == Some(account))
 }
 
-/// The password has changed: refuses an attempt that was granted. When its maildrop comes, no login
-/// waits for it.
+/// Refuses a granted login attempt, since the password has changed. When its maildrop arrives, no
+/// login waits for it.
 pub(super) fn refuse_granted(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_granted()) {
         answer(Err(LoginRefusal::Credentials), session, host);
     }
 }
 
-/// A deadline has passed: sends the answer that was delayed until then. Returns false if there is
-/// none.
+/// Sends the refusal that was delayed until this deadline. Returns false if no refusal was delayed.
 pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     let is_held_back = host.state.attempt.as_ref().is_some_and(|attempt| attempt.is_held_back());
     if is_held_back {
@@ -81,7 +81,7 @@ pub(super) fn answer_held_back(session: &mut pop3::Session, host: &mut Pop3Host<
     is_held_back
 }
 
-/// The login attempt is abandoned.
+/// Abandons the login attempt.
 pub(super) fn drop_attempt(host: &mut Pop3Host<'_, '_>) {
     if let Some(attempt) = host.state.attempt.take() {
         host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);

@@ -2,10 +2,10 @@
 //! space for all of it.
 //!
 //! Invariants:
-//! - A session that finds the store busy asks again and gets no error.
+//! - If the store is busy, the part is requested again later, and the client gets no error.
 //! - A part is held only while it is copied. A slow client never holds a buffer of the store.
-//! - A session has at most one read in progress. A read that is no longer wanted must end before
-//!   the next begins, so that its bytes cannot be taken for those of the next.
+//! - A session has at most one read in progress. A cancelled read must end before the next read
+//!   begins, so that the bytes of the two cannot be confused.
 
 use machine::Micros;
 use pop3::{MessageNumber, ReadError};
@@ -14,10 +14,10 @@ use store::{Body, Outcome, Refusal, Uid};
 use super::host::{Pop3Host, Pop3WaitPoint};
 use super::state::{MessageRead, ReadState, State};
 
-/// The time until a read is asked for again when the store was busy.
+/// The time after which a read is requested again, if the store was busy.
 const RETRY: Micros = Micros::from_millis(10);
 
-/// The session asks for `message`.
+/// Begins to read `message` for the session.
 pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
     let octets = maildrop.octets(message.index());
@@ -35,7 +35,7 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The session wants no more of its message.
+/// Stops the read: the session needs no more bytes of the message.
 pub(super) fn stop(host: &mut Pop3Host<'_, '_>) {
     host.state.reading = None;
     host.state.read = match host.state.read {
@@ -44,7 +44,7 @@ pub(super) fn stop(host: &mut Pop3Host<'_, '_>) {
     };
 }
 
-/// There may be buffer space for the next part.
+/// Continues a read that waits for buffer space.
 pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if host.state.wants_room() {
         host.state.read = ReadState::Idle;
@@ -52,7 +52,7 @@ pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The store may accept the next read. Returns false if the session wants none.
+/// Repeats a read request for which the store was busy. Returns false if there is no such request.
 pub(super) fn ask_again(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
     if host.state.read != ReadState::WantsPlace {
         return false;
@@ -70,7 +70,7 @@ pub(super) fn end_if_refused(session: &mut pop3::Session, host: &mut Pop3Host<'_
     }
 }
 
-/// A part of a message was read, or could not be read.
+/// The store has read a part of a message, or has refused.
 pub(super) fn read_ended(
     outcome: Outcome,
     session: &mut pop3::Session,

@@ -1,4 +1,4 @@
-//! The server's state of a POP3 connection beside its session.
+//! The server's state of a POP3 connection outside its session.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ const PART_OCTETS_MAX: u32 = 32_672;
 /// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.
 const AROUND_BYTES_MAX: usize = 64;
 
-/// The state beside the session.
+/// The state of a connection outside its session.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) attempt: Option<Box<LoginAttempt>>,
@@ -37,7 +37,7 @@ pub(super) struct MessageRead {
     pub(super) octets: u32,
     /// Octets that the session has taken.
     pub(super) taken: u32,
-    /// The store has refused the read. The session is told in the next turn.
+    /// The store's refusal of the read. The next turn reports it to the session.
     pub(super) refused: Option<Refusal>,
 }
 
@@ -46,24 +46,25 @@ pub(super) struct MessageRead {
 pub(super) enum ReadState {
     #[default]
     Idle,
-    /// It waits for buffer space.
+    /// The read waits for buffer space.
     WantsRoom,
-    /// It waits for a busy store.
+    /// The read waits because the store is busy.
     WantsPlace,
     UnderWay,
-    /// It is in progress, but its result is not wanted any more.
+    /// The read is in progress, but the session no longer needs its result.
     Unwanted,
 }
 
 impl MessageRead {
-    /// Buffer space for the next part, if each line is a dot that is doubled.
+    /// The buffer space for the next part in the worst case, in which each line is a dot that is
+    /// doubled.
     pub(super) fn room_needed(&self) -> usize {
         let part = (self.octets - self.taken).min(PART_OCTETS_MAX) as usize;
         part + part / 3 + AROUND_BYTES_MAX
     }
 }
 
-/// A deletion in progress. It is over when all removals were asked for and none is outstanding.
+/// A deletion in progress. It ends when all removals were requested and none is outstanding.
 pub(super) struct Deletion {
     /// Ranges that remain to be removed.
     pub(super) ranges: Vec<UidRange>,

@@ -1,7 +1,7 @@
 //! The AUTHORIZATION state: logins and STLS.
 //!
-//! A wrong name and a wrong password get the same reply after the same time. The server chooses
-//! that time, and the session waits for it.
+//! A wrong name and a wrong password get the same reply after the same time. The host chooses that
+//! time, and the session waits until the host reports the result.
 //!
 //! Implements: RFC 1939 sections 4 and 7 (USER, PASS), RFC 2595 section 4 (STLS), RFC 3206, RFC
 //! 5034 section 4 (AUTH), RFC 6856 section 2.
@@ -135,8 +135,8 @@ impl Session {
         }
     }
 
-    /// The result of a login. If it opened a maildrop, the mechanism may require a signature by
-    /// which the server proves its identity to the client.
+    /// The host reports the result of a login. `Ok`: it has opened the maildrop. Some mechanisms
+    /// also need a signature, which proves to the client that the server knows the password.
     pub fn login_answered(
         &mut self,
         result: Result<(Maildrop, Option<ServerSignature>), LoginRefusal>,
@@ -161,8 +161,8 @@ impl Session {
         }
     }
 
-    /// Sends the signature, which proves that the server knows the password too. The client is
-    /// logged in once it has acknowledged the signature.
+    /// Sends the server's signature to the client. The client is logged in once it has acknowledged
+    /// the signature.
     fn signature_follows(&mut self, signature: &ServerSignature, actions: &mut impl Actions) {
         let (exchange, answer) = Exchange::signed(signature);
         self.exchange_went_on(exchange, answer, actions);

@@ -14,8 +14,8 @@ use super::{Pop3WaitsFor, VISITED_PER_TURN_MAX};
 
 /// A list in progress.
 ///
-/// Invariant between two calls of [`MaildropList::send`]: exactly the lines of messages before
-/// `next` that are not marked as deleted were sent.
+/// Invariant between two calls of [`MaildropList::send`]: for each message before `next` that is
+/// not marked, the line was sent, and no other line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MaildropList {
     column: Column,
@@ -29,22 +29,22 @@ pub(super) enum Column {
     UniqueIds,
 }
 
-/// The progress of a list. All lines were sent that there was space for.
+/// The progress of a list after [`MaildropList::send`].
 pub(super) enum ListStep {
     /// The list is complete.
     Whole,
-    /// The rest follows after this event.
+    /// The rest of the list follows after this event.
     InPart(Pop3WaitsFor),
 }
 
-/// Bytes of lines that are sent together: over TLS they share a record, and each call of
+/// The most bytes of lines that are sent together. Over TLS they share a record, and each call of
 /// [`Actions::reply`] has a cost.
 const PAGE_BYTES: usize = 1024;
 
 /// Lines that are sent together.
 type ListPage = heapless::Vec<u8, PAGE_BYTES>;
 
-/// The longest line, with the end of a list after it.
+/// The most bytes of a line and the end of the list after it.
 const ENTRY_BYTES_MAX: usize = REPLY_TEXT_BYTES_MAX + reply::END.len();
 
 impl MaildropList {
@@ -52,9 +52,9 @@ impl MaildropList {
         MaildropList { column, next: MessageNumber(1) }
     }
 
-    /// Sends `before`, for which there is space, and as many lines as possible. `messages`: the
-    /// number of messages in the maildrop. `visited`: messages that the session has visited in this
-    /// turn.
+    /// Sends `before`, which must fit, and as many lines as possible. `messages`: the number of
+    /// messages in the maildrop. `visited`: the number of messages that the session has visited in
+    /// this turn.
     pub(super) fn send(
         &mut self,
         before: Reply,
@@ -65,7 +65,7 @@ impl MaildropList {
         let mut page = ListPage::new();
         put(&mut page, before);
         loop {
-            // Asked again for each page: over TLS a page takes more space than its bytes.
+            // Each page asks for the space again: over TLS a page takes more space than its bytes.
             let room = actions.send_room().min(PAGE_BYTES);
             let has_room = |page: &ListPage| page.len() + ENTRY_BYTES_MAX <= room;
             let had_room = has_room(&page);
@@ -95,7 +95,7 @@ impl MaildropList {
         }
     }
 
-    /// Writes the line of the next message, if that is not marked.
+    /// Writes the line of the next message, unless the message is marked.
     fn write_line(&self, page: &mut ListPage, actions: &impl Actions) {
         if actions.is_marked(self.next) {
             return;
@@ -109,7 +109,7 @@ impl MaildropList {
     }
 }
 
-/// Appends bytes that fit.
+/// Appends `bytes`, which must fit.
 fn put(page: &mut ListPage, bytes: &[u8]) {
     let fits = page.extend_from_slice(bytes);
     debug_assert!(fits.is_ok(), "there is room");

@@ -1,8 +1,8 @@
 //! RETR and TOP: sends a message from the disk to the client with dot-stuffing.
 //!
-//! `+OK` is sent only once the first bytes are there. So a message that cannot be read gives an
-//! error and not half a message. A later failure ends the connection without the final dot, so that
-//! the client does not take the message for complete.
+//! `+OK` is sent only once the host has delivered the first bytes. So the client gets an error for
+//! a message that cannot be read, and not half a message. A later failure ends the connection
+//! without the final dot. So the client does not take the message for complete.
 //!
 //! Implements: RFC 1939 sections 3, 5 (RETR) and 7 (TOP).
 
@@ -14,8 +14,8 @@ use crate::stuffing::{StuffingPosition, bytes_before_dot};
 
 use super::{AUTOLOGOUT, Expect, Pop3WaitsFor, Session};
 
-/// Bytes of space that stay free for the end of a message: the end of its last line and a line of
-/// one dot.
+/// Bytes of buffer space that stay free for the end of a message: a line end, and the line of one
+/// dot.
 const TAIL_BYTES: usize = 5;
 
 /// A message that is being sent.
@@ -30,7 +30,7 @@ pub(super) struct Retrieval {
 /// Whether the response has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Response {
-    /// It has not. For RETR it will have the message's size.
+    /// The response has not begun. For RETR, its first line will have the message's size, `bytes`.
     NotBegun {
         bytes: Option<u64>,
     },
@@ -64,11 +64,13 @@ impl Retrieval {
         }
     }
 
-    /// Sends as many of `bytes` as there is space for, stuffed. Returns how many.
+    /// Sends as many of `bytes` as there is space for, with dot-stuffing. Returns the number of
+    /// bytes taken.
     fn send(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            // Asked again for each reply: over TLS a reply takes more space than its bytes.
+            // Each reply asks for the space again: over TLS a reply takes more space than its
+            // bytes.
             let room = actions.send_room().saturating_sub(TAIL_BYTES);
             let count = bytes_before_dot(self.position, rest).min(room);
             if let Some(run) = rest.get(..count).filter(|run| !run.is_empty()) {
@@ -102,18 +104,18 @@ impl Session {
         actions.read(message);
     }
 
-    /// The read of a message takes longer for reasons of the server: the client's deadline begins
-    /// anew.
+    /// Restarts the client's deadline during a read, because the server is the reason for the
+    /// delay.
     pub fn renew_deadline(&self, actions: &mut impl Actions) {
         if matches!(self.expect, Expect::Message(_)) {
             actions.set_deadline(Some(AUTOLOGOUT));
         }
     }
 
-    /// The next bytes of the message that [`Actions::read`] asked for, as stored. Returns how many
-    /// were taken. The rest is to be offered again, with the bytes that follow it, when there is
-    /// more space. Once all are taken and [`Session::waits_for`] is not [`Pop3WaitsFor::Message`],
-    /// the session wants no more.
+    /// Handles the next bytes, as stored, of the message that [`Actions::read`] asked for. Returns
+    /// the number of bytes taken. The caller offers the rest again, with the bytes that follow,
+    /// when there is more buffer space. If all bytes were taken and [`Session::waits_for`] is not
+    /// [`Pop3WaitsFor::Message`], the session needs no more bytes.
     pub fn message_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let Expect::Message(mut retrieval) = self.expect else { return bytes.len() };
         if bytes.is_empty() {
@@ -140,7 +142,7 @@ impl Session {
         sent
     }
 
-    /// The message has ended and all its bytes were taken, or it could not be read.
+    /// The session has taken all bytes of the message, or the message could not be read.
     pub fn message_ended(&mut self, result: Result<(), ReadError>, actions: &mut impl Actions) {
         let Expect::Message(mut retrieval) = self.expect else { return };
         match (result, retrieval.response) {
@@ -153,7 +155,7 @@ impl Session {
                 self.command_answered(actions);
             }
             (Err(_), Response::Begun) => {
-                // The read has ended, so there is nothing to stop.
+                // The read has ended, so `finish` must not stop it.
                 self.expect = Expect::Transaction;
                 self.finish(actions);
             }

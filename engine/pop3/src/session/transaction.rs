@@ -136,7 +136,7 @@ impl Session {
 }
 
 impl MarkedMaildrop {
-    /// The messages that are not marked.
+    /// The number and size of the messages that are not marked.
     fn left(&self) -> Maildrop {
         Maildrop {
             messages: self.all.messages.saturating_sub(self.marked.messages),

@@ -8,7 +8,7 @@ use crate::{Maildrop, Pop3WaitsFor};
 
 const STOPPING: &str = "-ERR [SYS/TEMP] Server is shutting down, try again later\r\n";
 
-/// A session at each of its waiting points.
+/// One conversation for each point at which a session waits for bytes or for the host.
 fn everywhere() -> impl Iterator<Item = Conversation> {
     ["", "USER ada\r\n", "LOGIN", "LIST", "RETR", "TOP", "DELE", "LONG"].into_iter().map(|place| {
         let mut talk = match place {

@@ -1,4 +1,4 @@
-//! Tests of messages that are sent, against simple implementations that work on whole messages.
+//! Tests of RETR and TOP, against simple implementations that work on whole messages.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::world::{Conversation, World};
 use crate::{Pop3WaitsFor, REPLY_BYTES_MAX, ReadError};
 
-/// Parses a multi-line response as Python's `poplib` does: lines up to the one with a dot. The
-/// first of two leading dots is removed.
+/// Parses a multi-line response as Python's `poplib` does: reads lines up to the line of one dot,
+/// and removes the first of two leading dots.
 fn received(response: &str) -> Vec<String> {
     let (first, rest) = response.split_once("\r\n").unwrap();
     assert!(first.starts_with("+OK"), "{first}");
@@ -162,7 +162,7 @@ fn lines_of(message: &str) -> Vec<String> {
     lines
 }
 
-/// The dot-stuffing of the standard, line by line.
+/// Applies the dot-stuffing of RFC 1939 line by line.
 fn stuffed(lines: &[String]) -> String {
     let dotted =
         |line: &String| if line.starts_with('.') { ".".to_string() + line } else { line.clone() };

@@ -75,10 +75,10 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
 
 #[test]
 fn lost_connection_abandons_the_login() {
-    for said in [PLAIN, "AUTH PLAIN\r\n"] {
+    for command in [PLAIN, "AUTH PLAIN\r\n"] {
         let mut talk = Conversation::new();
         talk.login_answer = None;
-        talk.says(said);
+        talk.says(command);
         talk.session.peer_closed(&mut talk.world);
         assert!(talk.world.closed);
         assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Nothing);

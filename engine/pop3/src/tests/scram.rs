@@ -16,7 +16,8 @@ const MALFORMED: &str = "-ERR Invalid authentication response\r\n";
 const GIVEN_UP: &str = "-ERR Authentication cancelled\r\n";
 const LOG_IN_FIRST: &str = "-ERR Log in first\r\n";
 
-/// A client with an accepted proof that has received the server's signature.
+/// A conversation in which the host has accepted the client's proof and the session has sent the
+/// server's signature.
 fn signed() -> Conversation {
     let mut talk = Conversation::new();
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
@@ -53,14 +54,14 @@ fn scram_login_completes_after_the_server_signature() {
 
 #[test]
 fn cancelled_scram_login_leaves_the_maildrop() {
-    for (said, reply) in [
+    for (response, reply) in [
         ("*", GIVEN_UP),
         ("AA==", MALFORMED),
         ("STAT", MALFORMED),
         (&"A".repeat(2_000), "-ERR Line too long\r\n"),
     ] {
         let mut talk = signed();
-        talk.exchange(&[(&line(said), reply)]);
+        talk.exchange(&[(&line(response), reply)]);
         assert!(!talk.world.maildrop_open, "the maildrop is left");
         talk.exchange(&[
             ("STAT\r\n", LOG_IN_FIRST),

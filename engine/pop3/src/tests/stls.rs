@@ -1,4 +1,4 @@
-//! Tests of STLS: no plaintext state survives it.
+//! Tests of STLS: no plaintext state survives the handshake.
 
 use machine::Micros;
 
@@ -77,9 +77,9 @@ fn commands_injected_behind_stls_are_dropped() {
     const INJECTED: &str = "NOOP\r\nUSER thief\r\nPASS secret\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
         let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
-        let (with_it, after_it) = INJECTED.split_at(cut);
-        talk.says([b"STLS\r\n", with_it.as_bytes()].concat());
-        talk.says(after_it);
+        let (with_stls, after_stls) = INJECTED.split_at(cut);
+        talk.says([b"STLS\r\n", with_stls.as_bytes()].concat());
+        talk.says(after_stls);
         assert_eq!(talk.replies(), START);
         assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is dropped");
         assert!(talk.world.log.is_empty());

@@ -18,9 +18,9 @@ use crate::{
 pub(super) struct World {
     pub(super) settings: Pop3Settings,
     pub(super) send_room: usize,
-    /// Replies since the last look.
+    /// Replies that the test has not taken yet.
     pub(super) sent: Vec<u8>,
-    /// All other actions of the session.
+    /// Logins, stopped reads and deletions of the session.
     pub(super) log: Vec<String>,
     pub(super) messages: Vec<Vec<u8>>,
     marks: Vec<bool>,
@@ -163,18 +163,18 @@ impl Actions for World {
     }
 }
 
-/// A session, its server, and the bytes that it has not taken yet.
+/// A session, its server, and the bytes that the session has not taken yet.
 pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) world: World,
     pub(super) kept: Vec<u8>,
-    /// Buffer space that the client frees whenever the session waits for some.
+    /// Buffer space that the client frees whenever the session waits for buffer space.
     pub(super) send_room_step: usize,
-    /// The results of logins; `None`: none yet.
+    /// The result of each login. `None`: the host has none yet.
     pub(super) login_answer: Option<Result<(), LoginRefusal>>,
-    /// How many bytes of a message one read brings; 0: none yet.
+    /// The number of bytes of a message that one read returns. 0: the host has none yet.
     pub(super) read_step: usize,
-    /// After how many bytes of a message reading fails.
+    /// The number of bytes of a message after which the read fails, and the error.
     pub(super) read_error: Option<(usize, ReadError)>,
     pub(super) deletion_answer: Option<Result<(), DeletionError>>,
     read: usize,
@@ -203,7 +203,7 @@ impl Conversation {
         Conversation::with(World::new())
     }
 
-    /// The same, after a login.
+    /// A conversation with a client that is logged in.
     pub(super) fn logged_in_to(world: World) -> Conversation {
         let mut conversation = Conversation::with(world);
         conversation.says("USER ada\r\nPASS secret\r\n");
@@ -303,7 +303,7 @@ impl Conversation {
         String::from_utf8(core::mem::take(&mut self.world.sent)).unwrap()
     }
 
-    /// Sends each first text and checks that the second is the exact reply.
+    /// For each pair, sends the first text and checks that the second is the exact reply.
     #[track_caller]
     pub(super) fn exchange(&mut self, lines: &[(&str, &str)]) {
         for (client, server) in lines {
