@@ -6,12 +6,11 @@
 //!         steps of PBKDF2 ──▸ c=biws,r=OURSTHEIRS,p=PROOF        ◂── v=SIGNATURE
 //! ```
 //! Invariants:
-//! - The password is never sent, nor anything that allows guesses with less than [`ITERATIONS_MIN`]
-//!   hashes each.
-//! - A step takes no longer than a step of [`crate::Derivation`], and there are at most as many as
-//!   [`ITERATIONS_MAX`] needs.
-//! - A message of the server is accepted only if it belongs to this exchange, which our nonce in it
-//!   shows.
+//! - The password is never sent. With the data that is sent, each guess at the password takes at
+//!   least [`ITERATIONS_MIN`] hashes.
+//! - A step takes as long as a step of [`crate::Derivation`]. [`ITERATIONS_MAX`] limits the number
+//!   of steps.
+//! - A challenge is accepted only if it contains our nonce, and so belongs to this exchange.
 //!
 //! Implements: RFC 5802 sections 3, 5.1 and 7; RFC 7677 section 4.
 
@@ -28,12 +27,12 @@ use crate::derivation::Pbkdf2Run;
 use crate::grammar::decoded;
 use crate::hash::{HASH_BYTES, hmac_of};
 
-/// A server that asks for fewer makes guesses cheap (RFC 7677 section 4).
+/// The fewest iterations that we accept. Fewer would make guesses cheap (RFC 7677 section 4).
 const ITERATIONS_MIN: u32 = 4096;
-/// A server that asks for more wastes our time.
+/// The most iterations that we accept. More would waste our time.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// `n,,` in base64: no channel binding, and no other identity.
+/// `n,,` in base64: no channel binding, and no other identity to act as.
 const HEADER: &str = "biws";
 
 /// An exchange in which we are the client.
@@ -43,7 +42,7 @@ pub struct ClientExchange {
     /// The messages of both sides so far: `AuthMessage`.
     said: String,
     stretch: Option<Pbkdf2Run>,
-    /// The signature that the server must send, after we have sent our proof.
+    /// The signature that we expect from the server. `None`: we have not sent our proof.
     signature: Option<[u8; HASH_BYTES]>,
 }
 
@@ -81,8 +80,8 @@ impl ClientExchange {
         Ok(())
     }
 
-    /// Does one step of the proof. After the last step, returns the message with the proof, in
-    /// base64. No call may follow then.
+    /// Does one step of the proof. The last step returns the message with the proof, in base64.
+    /// After the last step, this must not be called again.
     pub fn step(&mut self) -> Option<String> {
         let salted_password = self.stretch.as_mut()?.step()?;
         let client_key = hmac_of(&salted_password, b"Client Key");
@@ -112,8 +111,8 @@ impl ClientExchange {
     }
 }
 
-/// The nonces, the salt and the number of iterations. Attributes after them are skipped. A
-/// mandatory extension (`m=`) would come first, and is refused.
+/// Parses the server's first message: the nonces, the salt and the number of iterations. Attributes
+/// after these three are skipped. A mandatory extension (`m=`) would come first, and is refused.
 fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
     let mut attributes = message.split(',');
     let nonce = attributes.next()?.strip_prefix("r=")?;

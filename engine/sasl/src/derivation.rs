@@ -1,7 +1,7 @@
-//! PBKDF2 (RFC 8018 section 5.2) in steps. To derive a verifier or a proof from a password takes
-//! milliseconds, which is too long for one handler.
+//! PBKDF2 (RFC 8018 section 5.2) in steps. The derivation of a verifier or a proof from a password
+//! takes milliseconds, which is too long for one handler.
 //!
-//! The library of that name hashes everything in one call. The tests use it as the oracle.
+//! The crate `pbkdf2` computes everything in one call. The tests use it as the oracle.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -9,7 +9,7 @@ use sha2::Sha256;
 use crate::hash::{HASH_BYTES, SALT_BYTES, keyed};
 use crate::verifier::{ITERATIONS, Verifier};
 
-/// Iterations of one step: under 200 us with any processor's hashing.
+/// The number of iterations of one step. They take under 200 us with the SHA-256 of any processor.
 const STEP_ITERATIONS: u32 = 256;
 
 /// A PBKDF2 computation in progress.
@@ -18,8 +18,9 @@ pub(crate) struct Pbkdf2Run {
     left: u32,
     /// HMAC with the password as its key.
     hmac: Hmac<Sha256>,
-    /// The result of the last iteration, and the combined result of all of them.
+    /// The result of the last iteration.
     last: [u8; HASH_BYTES],
+    /// The XOR of the results of all iterations.
     salted_password: [u8; HASH_BYTES],
 }
 
@@ -37,7 +38,8 @@ impl Pbkdf2Run {
         Pbkdf2Run { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
     }
 
-    /// Does one step. Returns `SaltedPassword` after the last step. No call may follow then.
+    /// Does one step. The last step returns `SaltedPassword`. After it, this must not be called
+    /// again.
     pub(crate) fn step(&mut self) -> Option<[u8; HASH_BYTES]> {
         let iterations = self.left.min(STEP_ITERATIONS);
         for _ in 0..iterations {
@@ -69,7 +71,7 @@ impl Derivation {
         Derivation { salt, iterations, stretch: Pbkdf2Run::of(password, &salt, iterations) }
     }
 
-    /// Does one step. Returns the verifier after the last step. No call may follow then.
+    /// Does one step. The last step returns the verifier. After it, this must not be called again.
     pub fn step(&mut self) -> Option<Verifier> {
         let salted_password = self.stretch.step()?;
         Some(Verifier::new(self.salt, self.iterations, &salted_password))

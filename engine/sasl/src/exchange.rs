@@ -1,4 +1,4 @@
-//! An exchange, response by response.
+//! An exchange: handles the responses of a client one by one.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -10,12 +10,12 @@ use crate::grammar::name;
 use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
 use crate::verifier::ServerSignature;
 
-/// The longest response, in bytes of base64. Longer ones are refused.
+/// The longest response that is accepted, in bytes of base64.
 pub const RESPONSE_BYTES_MAX: usize = 1024;
 
 const DECODED_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 4 * 3;
 
-/// The supported mechanisms as they are announced: the strongest first.
+/// The names of the supported mechanisms, as protocols announce them: the strongest first.
 pub const NAMES: &str = "SCRAM-SHA-256 PLAIN LOGIN";
 
 /// `Username:` and `Password:`, which some clients need exactly in this form.
@@ -28,16 +28,16 @@ const GIVEN_UP: &[u8] = b"*";
 /// How a client authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
-    /// RFC 7677: it proves that it knows the password, without sending it.
+    /// RFC 7677: the client proves that it knows the password, without sending the password.
     ScramSha256,
     /// RFC 4616: user name and password in one response.
     Plain,
-    /// The same in two responses.
+    /// User name and password in two responses.
     Login,
 }
 
 impl Mechanism {
-    /// The mechanism with that name, in any case.
+    /// The mechanism with that name, in upper or lower case.
     pub fn named(name: &[u8]) -> Option<Mechanism> {
         let known = [
             (&b"SCRAM-SHA-256"[..], Mechanism::ScramSha256),
@@ -52,8 +52,8 @@ impl Mechanism {
 
 /// The owner of the accounts.
 pub trait Host {
-    /// The puzzle for a client that wants to prove that it knows the password of `name`. It must
-    /// return one even if no account has that name.
+    /// Returns the puzzle for a client that wants to prove that it knows the password of `name`.
+    /// The host must return a puzzle even if no account has that name.
     fn puzzle(&mut self, name: &str) -> Puzzle;
 
     /// The client has sent its credentials. The host reports the result later.
@@ -118,8 +118,9 @@ impl Exchange {
         SaslStep::Challenge(Cow::Borrowed(if wants_name { SEND_NAME } else { b"" }))
     }
 
-    /// The client has proved its identity, and is sent the proof that we know its password too. It
-    /// is logged in after it has acknowledged that, with [`SaslStep::Acknowledged`].
+    /// Begins the last step of an exchange: the client has proved its identity, and gets
+    /// `signature`. The client is logged in once it has acknowledged the signature, which gives
+    /// [`SaslStep::Acknowledged`].
     pub fn signed(signature: &ServerSignature) -> (Exchange, SaslStep) {
         let challenge = SaslStep::Challenge(Cow::Owned(signature.server_final()));
         (Exchange { expect: Expect::Acknowledgement }, challenge)
@@ -136,8 +137,8 @@ impl Exchange {
         if response == GIVEN_UP { SaslStep::GivenUp } else { self.begun_with(response, host) }
     }
 
-    /// Handles an initial response, which came with the command, in base64. An empty one, `=`, is
-    /// malformed, since no mechanism here begins with an empty response.
+    /// Handles an initial response, which came with the command, in base64. An empty response, `=`,
+    /// is malformed, since no supported mechanism begins with one.
     pub fn begun_with(&mut self, response: &[u8], host: &mut impl Host) -> SaslStep {
         let mut room = [0; DECODED_BYTES_MAX];
         let Ok(decoded) = Base64::decode(response, &mut room) else { return SaslStep::Malformed };

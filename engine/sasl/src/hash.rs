@@ -1,4 +1,4 @@
-//! SHA-256 as SCRAM uses it: with a key (RFC 2104).
+//! HMAC with SHA-256 (RFC 2104), for SCRAM.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

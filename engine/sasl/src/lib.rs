@@ -2,25 +2,25 @@
 //! that carries them.
 //!
 //! An [`Exchange`] gets each response of the client and returns the result: a challenge, a user
-//! name with a proof, or an error. It makes no decision and knows no protocol. The owner of the
-//! accounts implements [`Host`]. A [`ClientExchange`] is the client side of SCRAM, for our own
-//! logins at other servers.
+//! name with a proof, or an error. It does not decide about the login, and does not depend on the
+//! mail protocol. The owner of the accounts implements [`Host`]. A [`ClientExchange`] is the client
+//! side of SCRAM, for our own logins at other servers.
 //!
 //! Invariants:
-//! - An exchange ends after the number of responses that its mechanism has, or with the first
-//!   invalid one.
+//! - The mechanism fixes the number of responses in an exchange. An invalid response ends the
+//!   exchange early.
 //! - A user name is text without control characters, and not empty. It is passed on unchanged.
 //! - The time to decode does not depend on the decoded data, and the time to compare does not
 //!   depend on the compared data.
-//! - A proof of SCRAM belongs to one exchange only, since our nonce is part of it.
-//! - The answers for an unknown user name look like those for an existing one, each time
+//! - A proof of SCRAM is valid in one exchange only, since it covers our nonce.
+//! - The answers for an unknown user name look like those for an existing name, in each attempt
 //!   ([`Verifier::for_unknown_name`]).
 //!
 //! Deliberately absent: CRAM-MD5 and DIGEST-MD5, which need plaintext passwords on the disk;
-//! channel bindings of SCRAM; and SASLprep (RFC 4013). Names and passwords are taken as they were
-//! sent, which for nearly all typed text equals the result of SASLprep. A server-final-message with
-//! an error, `e=`, is not sent. RFC 5802 section 5.1 leaves that to the server. A failed exchange
-//! ends at once in the words of the protocol, and existing clients read nothing else.
+//! channel bindings of SCRAM; and SASLprep (RFC 4013). Names and passwords are used as sent. For
+//! nearly all typed text, SASLprep would change nothing. A server-final-message with an error,
+//! `e=`, is not sent. RFC 5802 section 5.1 leaves that to the server. A failed exchange ends at
+//! once with an error reply of the protocol, and existing clients read only this reply.
 //!
 //! Implements: RFC 4422 section 3; RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN), as
 //! existing clients use it; RFC 5802 and RFC 7677 (SCRAM-SHA-256); RFC 5803 section 2.

@@ -1,8 +1,8 @@
-//! Nonces: each is used once and cannot be predicted.
+//! Nonces. Each nonce is used once and cannot be predicted.
 //!
-//! A nonce is the keyed hash of a counter. The key is random for each core and each start (NIST SP
-//! 800-90A generates random numbers with HMAC like this). So a session needs no random numbers in
-//! the middle of a turn.
+//! A nonce is the keyed hash of a counter. The key is random for each core and each start. The
+//! method is similar to the HMAC generator of NIST SP 800-90A. So a session needs no random numbers
+//! in the middle of a turn.
 
 use alloc::string::String;
 
@@ -30,7 +30,7 @@ impl Nonces {
         Base64::encode_string(self.next().get(..NONCE_BYTES / 4 * 3).unwrap_or_default())
     }
 
-    /// Salt for a password.
+    /// New salt for a password.
     pub fn salt(&mut self) -> [u8; SALT_BYTES] {
         self.next().first_chunk().copied().unwrap_or_default()
     }

@@ -9,10 +9,10 @@
 //!
 //! The proof covers three parts, joined by commas: the client's first message without its header,
 //! the server's first message, and the client's final message without its proof. The header says
-//! whether the client binds its login to its channel. `n`: it cannot. `y`: it can, but believes
-//! that we cannot, which is true. `p=`: it wants to, and is refused, as the RFC requires. Unknown
-//! attributes are skipped where RFC 5802 allows them. The exception is `m=`, which means that they
-//! must not be skipped.
+//! whether the client uses channel binding. `n`: the client does not support it. `y`: the client
+//! supports it, but believes that we do not, which is true. `p=`: the client uses it, and is
+//! refused, as the RFC requires. Unknown attributes are skipped where RFC 5802 allows them. The
+//! exception is `m=`, which marks a mandatory extension, and is refused.
 
 use alloc::format;
 use alloc::string::String;
@@ -25,8 +25,8 @@ use crate::grammar::{decoded, name};
 use crate::hash::{HASH_BYTES, SALT_BYTES};
 use crate::nonces::NONCE_BYTES;
 
-/// The longest nonce of a client, in bytes. Existing clients send 18 to 64. With more than this
-/// limit, the challenge would not fit into the shortest line that a protocol allows for it.
+/// The longest nonce of a client, in bytes. Existing clients send 18 to 64. With a longer nonce,
+/// the challenge would not fit into the line lengths of all protocols.
 const CLIENT_NONCE_BYTES_MAX: usize = 96;
 
 /// Bytes of the longest server-first-message: the nonces, the salt in base64, and a number of ten

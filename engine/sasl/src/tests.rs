@@ -1,4 +1,4 @@
-//! The promises of exchanges.
+//! Tests of SASL exchanges.
 
 mod client_exchanges;
 mod exchanges;
@@ -12,7 +12,7 @@ use base64ct::{Base64, Encoding};
 
 use crate::{Credentials, Exchange, Host, Proof, Puzzle, SaslStep, ScramProof};
 
-/// A host that records what it is told, and asks a given puzzle.
+/// A host that records the calls it gets, and returns a given puzzle.
 #[derive(Default)]
 struct RecordingHost {
     puzzle: Option<Puzzle>,
@@ -60,7 +60,7 @@ fn challenge(answer: SaslStep) -> String {
 fn respond(
     exchange: &mut Exchange,
     message: impl AsRef<[u8]>,
-    ear: &mut RecordingHost,
+    host: &mut RecordingHost,
 ) -> SaslStep {
-    exchange.response_arrived(base64(message).as_bytes(), ear)
+    exchange.response_arrived(base64(message).as_bytes(), host)
 }

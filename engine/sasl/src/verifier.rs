@@ -1,7 +1,7 @@
 //! The data that the server stores for a password: enough to check a proof of SCRAM (RFC 5802
-//! section 3), and not enough to make one.
+//! section 3), but not enough to make a proof.
 //!
-//! Its text form is that of RFC 5803 section 2, which other servers use too:
+//! RFC 5803 section 2 defines the text form of this data, which other servers use too:
 //! `SCRAM-SHA-256$16384:SALT$StoredKey:ServerKey`, with base64.
 
 use alloc::string::String;
@@ -17,9 +17,9 @@ use crate::hash::{HASH_BYTES, SALT_BYTES, hmac_of};
 use crate::scram::{Puzzle, ScramProof};
 
 /// The number of iterations of a verifier that we make. RFC 7677 section 4 asks for at least 4096,
-/// and its rule of thumb gives about 15,000. The server pays this once for each account. A client
-/// that does not cache the key pays it for each login: some milliseconds. An attacker with a stolen
-/// disk pays it for each guess.
+/// and its rule of thumb gives about 15,000. The server computes them once for each account. A
+/// client that does not cache the key computes them for each login, in some milliseconds. An
+/// attacker with a stolen disk computes them for each guess.
 pub const ITERATIONS: u32 = 16_384;
 
 const SCHEME: &str = "SCRAM-SHA-256";
@@ -38,7 +38,7 @@ pub struct Verifier {
 pub struct ServerSignature([u8; HASH_BYTES]);
 
 impl Verifier {
-    /// From the PBKDF2 result of a password.
+    /// Makes the verifier from the PBKDF2 result of a password.
     pub(crate) fn new(
         salt: [u8; SALT_BYTES],
         iterations: u32,
@@ -54,7 +54,7 @@ impl Verifier {
         }
     }
 
-    /// Parses its text form.
+    /// Parses the text form of a verifier.
     pub fn parse(text: &str) -> Option<Verifier> {
         let mut parts = text.split('$');
         if parts.next()? != SCHEME {
@@ -103,7 +103,7 @@ impl ServerSignature {
     }
 }
 
-/// Writes its text form.
+/// Writes the text form of the verifier.
 impl fmt::Display for Verifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base64 = |bytes: &[u8]| -> String { Base64::encode_string(bytes) };

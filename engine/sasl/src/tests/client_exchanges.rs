@@ -76,7 +76,7 @@ fn a_malformed_or_abusive_challenge_is_not_answered() {
     assert_eq!(
         client.challenged("pencil", &base64(SERVER_FIRST)),
         Err(NotAChallenge),
-        "once is enough"
+        "a second challenge is refused"
     );
 }
 
@@ -94,16 +94,16 @@ proptest! {
     fn our_client_and_server_authenticate_each_other(name in "[a-z,=@]{1,20}", password in ".{1,20}", is_right: bool) {
         let mut derivation = Derivation::of(password.as_bytes(), RFC_7677, 4096);
         let verifier: Verifier = core::iter::repeat_with(|| derivation.step()).find_map(|made| made).unwrap();
-        let mut ear = RecordingHost { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..RecordingHost::default() };
+        let mut host = RecordingHost { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..RecordingHost::default() };
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
         let (mut client, first) = ClientExchange::begin(&name, Nonces::new([8; 32]).draw());
-        let asked = challenge(exchange.response_arrived(first.as_bytes(), &mut ear));
-        prop_assert_eq!(ear.asked_of.as_deref(), Some(name.as_str()));
-        let said = if is_right { password } else { password + "x" };
-        client.challenged(&said, &base64(asked)).unwrap();
+        let asked = challenge(exchange.response_arrived(first.as_bytes(), &mut host));
+        prop_assert_eq!(host.asked_of.as_deref(), Some(name.as_str()));
+        let password_sent = if is_right { password } else { password + "x" };
+        client.challenged(&password_sent, &base64(asked)).unwrap();
         let (proof, _) = proof(&mut client);
-        prop_assert_eq!(exchange.response_arrived(proof.as_bytes(), &mut ear), SaslStep::Complete);
-        let signature = verifier.check(&ear.proof.unwrap());
+        prop_assert_eq!(exchange.response_arrived(proof.as_bytes(), &mut host), SaslStep::Complete);
+        let signature = verifier.check(&host.proof.unwrap());
         prop_assert_eq!(signature.is_some(), is_right);
         if let Some(signature) = signature {
             let message = String::from_utf8(signature.server_final()).unwrap();

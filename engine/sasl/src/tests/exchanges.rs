@@ -10,14 +10,14 @@ use proptest::prelude::*;
 use super::{RecordingHost, base64};
 use crate::{Exchange, Mechanism, RESPONSE_BYTES_MAX, SaslStep};
 
-/// The login that the host got, or the answer if there was none.
+/// The name and password that the host got, or the answer to the client if the host got none.
 type Heard = Result<(String, Vec<u8>), SaslStep>;
 
 fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
-    let mut ear = RecordingHost::default();
-    let answer = exchange.response_arrived(response, &mut ear);
-    assert_eq!(answer == SaslStep::Complete, ear.name.is_some());
-    ear.name.zip(ear.password).ok_or(answer)
+    let mut host = RecordingHost::default();
+    let answer = exchange.response_arrived(response, &mut host);
+    assert_eq!(answer == SaslStep::Complete, host.name.is_some());
+    host.name.zip(host.password).ok_or(answer)
 }
 
 fn plain(message: &[u8]) -> Heard {
@@ -134,9 +134,9 @@ proptest! {
     fn responses_are_passed_on_unchanged_or_rejected(response: Vec<u8>, encode: bool, login: bool) {
         let mechanism = if login { Mechanism::Login } else { Mechanism::Plain };
         let mut exchange = Exchange::begin(mechanism);
-        let said = if encode { base64(&response).into_bytes() } else { response.clone() };
-        if let Ok((name, password)) = respond(&mut exchange, &said) {
-            let plain = Base64::decode_vec(core::str::from_utf8(&said).unwrap()).unwrap();
+        let sent = if encode { base64(&response).into_bytes() } else { response.clone() };
+        if let Ok((name, password)) = respond(&mut exchange, &sent) {
+            let plain = Base64::decode_vec(core::str::from_utf8(&sent).unwrap()).unwrap();
             prop_assert!(plain.ends_with(&[name.as_bytes(), b"\0", &password].concat()));
         }
     }

@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 from the view of a client.
+//! Tests of SCRAM-SHA-256 with an independent client.
 
 use std::format;
 use std::string::{String, ToString};
@@ -26,13 +26,13 @@ fn asking(puzzle: Puzzle) -> RecordingHost {
     RecordingHost { puzzle: Some(puzzle), ..RecordingHost::default() }
 }
 
-/// A host that asks the puzzle for the password `pencil`.
-fn ear() -> RecordingHost {
+/// A host that returns the puzzle for the password `pencil`.
+fn host() -> RecordingHost {
     asking(verifier("pencil", 16).puzzle(Nonces::new([7; 32]).draw()))
 }
 
-/// The last message of an independent client after `server_first`: RFC 5802 section 3, computed
-/// with the library.
+/// The last message of an independent client after `server_first`. It follows RFC 5802 section 3
+/// and uses the crate `pbkdf2`.
 fn client_final(password: &str, header: &str, bare: &str, server_first: &str) -> String {
     let mut parts = server_first.split(',').map(|attribute| &attribute[2..]);
     let [nonce, salt, iterations] = [(); 3].map(|()| parts.next().unwrap());
@@ -63,42 +63,42 @@ fn client_final(password: &str, header: &str, bare: &str, server_first: &str) ->
 }
 
 /// An exchange after the first message, `header` and `bare`, and the challenge to it.
-fn begun(header: &str, bare: &str, ear: &mut RecordingHost) -> (Exchange, String) {
+fn begun(header: &str, bare: &str, host: &mut RecordingHost) -> (Exchange, String) {
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
-    let server_first = challenge(respond(&mut exchange, [header, bare].concat(), ear));
+    let server_first = challenge(respond(&mut exchange, [header, bare].concat(), host));
     (exchange, server_first)
 }
 
-/// Whether a client is accepted that sends this first message, and then the correct last one.
+/// Whether a client is accepted that sends this first message and then the correct last message.
 fn is_let_in(header: &str, bare: &str) -> bool {
-    let mut ear = ear();
-    let (mut exchange, server_first) = begun(header, bare, &mut ear);
+    let mut host = host();
+    let (mut exchange, server_first) = begun(header, bare, &mut host);
     let last = client_final("pencil", header, bare, &server_first);
-    assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
-    assert_eq!(ear.name, ear.asked_of);
-    verifier("pencil", 16).check(&ear.proof.unwrap()).is_some()
+    assert_eq!(respond(&mut exchange, last, &mut host), SaslStep::Complete);
+    assert_eq!(host.name, host.asked_of);
+    verifier("pencil", 16).check(&host.proof.unwrap()).is_some()
 }
 
 #[test]
 fn the_server_follows_the_example_of_rfc_7677() {
-    let mut ear =
+    let mut host =
         asking(verifier("pencil", 4096).puzzle("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0".to_string()));
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
     assert_eq!(challenge(exchange.opening()), "");
     assert_eq!(
-        challenge(respond(&mut exchange, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO", &mut ear)),
+        challenge(respond(&mut exchange, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO", &mut host)),
         "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     );
     let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
-    assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
-    assert_eq!([ear.asked_of.as_deref(), ear.name.as_deref()], [Some("user"); 2]);
-    let signature = verifier("pencil", 4096).check(&ear.proof.take().unwrap()).unwrap();
+    assert_eq!(respond(&mut exchange, last, &mut host), SaslStep::Complete);
+    assert_eq!([host.asked_of.as_deref(), host.name.as_deref()], [Some("user"); 2]);
+    let signature = verifier("pencil", 4096).check(&host.proof.take().unwrap()).unwrap();
     let (mut exchange, answer) = Exchange::signed(&signature);
     assert_eq!(challenge(answer), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     assert!(exchange.is_signed());
-    assert_eq!(respond(&mut exchange, "", &mut ear), SaslStep::Acknowledged);
-    assert_eq!(respond(&mut exchange, "x", &mut ear), SaslStep::Malformed);
-    assert_eq!(exchange.response_arrived(b"*", &mut ear), SaslStep::GivenUp);
+    assert_eq!(respond(&mut exchange, "", &mut host), SaslStep::Acknowledged);
+    assert_eq!(respond(&mut exchange, "x", &mut host), SaslStep::Malformed);
+    assert_eq!(exchange.response_arrived(b"*", &mut host), SaslStep::GivenUp);
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn only_the_right_password_gives_a_valid_proof() {
     for (password, is_right) in
         [("pencil", true), ("Pencil", false), ("", false), ("pencil ", false)]
     {
-        let mut ear = ear();
-        let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut ear);
+        let mut host = host();
+        let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut host);
         let last = client_final(password, "n,,", "n=user,r=abc", &server_first);
-        assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
-        let proof = ear.proof.unwrap();
+        assert_eq!(respond(&mut exchange, last, &mut host), SaslStep::Complete);
+        let proof = host.proof.unwrap();
         assert_eq!(verifier("pencil", 16).check(&proof).is_some(), is_right, "{password}");
         for bit in 0..256 {
             let mut other = proof.clone();
@@ -123,16 +123,16 @@ fn only_the_right_password_gives_a_valid_proof() {
 
 #[test]
 fn a_replayed_proof_is_invalid() {
-    let mut ears = Nonces::new([7; 32]);
-    let mut ear = || asking(verifier("pencil", 16).puzzle(ears.draw()));
-    let (mut first, mut second) = (ear(), ear());
+    let mut nonces = Nonces::new([7; 32]);
+    let mut host = || asking(verifier("pencil", 16).puzzle(nonces.draw()));
+    let (mut first, mut second) = (host(), host());
     let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut first);
     let last = client_final("pencil", "n,,", "n=user,r=abc", &server_first);
     assert_eq!(respond(&mut exchange, &last, &mut first), SaslStep::Complete);
     let (mut exchange, other) = begun("n,,", "n=user,r=abc", &mut second);
     assert_ne!(server_first, other);
     assert_eq!(respond(&mut exchange, &last, &mut second), SaslStep::NotAllowed);
-    // Not even with the other nonce in its place, since the nonce is part of the proof.
+    // With the second nonce the proof is not valid either, since it covers the nonce.
     let nonce = |server_first: &str| server_first.split_once(',').unwrap().0.to_string();
     let last = last.replace(&nonce(&server_first), &nonce(&other));
     assert_eq!(respond(&mut exchange, &last, &mut second), SaslStep::Complete);
@@ -142,7 +142,7 @@ fn a_replayed_proof_is_invalid() {
 #[test]
 fn the_client_must_repeat_nonce_and_header() {
     let (bare, header) = ("n=user,r=abc", "n,,");
-    for (wanted, said) in [
+    for (wanted, sent) in [
         ("c=biws", "c=eSws"),
         ("c=biws", "c=biwsYQ=="),
         ("r=abc", "r=abd"),
@@ -151,18 +151,18 @@ fn the_client_must_repeat_nonce_and_header() {
         ("c=biws", "c=biw"),
         ("c=biws", "c="),
     ] {
-        let mut ear = ear();
-        let (mut exchange, server_first) = begun(header, bare, &mut ear);
-        let last = client_final("pencil", header, bare, &server_first).replacen(wanted, said, 1);
-        assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::NotAllowed, "{said}");
-        assert!(ear.name.is_none());
+        let mut host = host();
+        let (mut exchange, server_first) = begun(header, bare, &mut host);
+        let last = client_final("pencil", header, bare, &server_first).replacen(wanted, sent, 1);
+        assert_eq!(respond(&mut exchange, last, &mut host), SaslStep::NotAllowed, "{sent}");
+        assert!(host.name.is_none());
     }
-    let mut ear = ear();
-    let (mut exchange, server_first) = begun(header, bare, &mut ear);
+    let mut host = host();
+    let (mut exchange, server_first) = begun(header, bare, &mut host);
     let ours = server_first.split_once(',').unwrap().0;
     let last = client_final("pencil", header, bare, &server_first).replace(ours, "r=abc");
     assert_eq!(
-        respond(&mut exchange, last, &mut ear),
+        respond(&mut exchange, last, &mut host),
         SaslStep::NotAllowed,
         "the client's nonce alone"
     );
@@ -181,7 +181,7 @@ fn client_first_names_user_and_channel_binding() {
     ] {
         assert!(is_let_in(header, bare), "{header}{bare}");
     }
-    let mut escaped = ear();
+    let mut escaped = host();
     begun("n,,", "n=a=2Cb=3Dc=3D2C,r=abc", &mut escaped);
     assert_eq!(escaped.asked_of.as_deref(), Some("a,b=c=2C"));
     for (first, answer) in [
@@ -191,13 +191,13 @@ fn client_first_names_user_and_channel_binding() {
         ("n,,m=must,n=user,r=abc", SaslStep::Malformed),
         ("n,,n=user,r=abc,m=must", SaslStep::Malformed),
     ] {
-        let mut ear = ear();
+        let mut host = host();
         assert_eq!(
-            respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut ear),
+            respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut host),
             answer,
             "{first}"
         );
-        assert!(ear.asked_of.is_none(), "{first}");
+        assert!(host.asked_of.is_none(), "{first}");
     }
 }
 
@@ -228,9 +228,9 @@ fn a_malformed_scram_message_ends_the_exchange() {
         "n,,n=user,r=abc,1=z",
         &format!("n,,n=user,r={long}"),
     ] {
-        let mut ear = ear();
-        let answer = respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut ear);
-        assert_eq!((answer, ear.asked_of), (SaslStep::Malformed, None), "{first}");
+        let mut host = host();
+        let answer = respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut host);
+        assert_eq!((answer, host.asked_of), (SaslStep::Malformed, None), "{first}");
     }
     let longest = format!("n=user,r={}", &long[1..]);
     assert!(is_let_in("n,,", &longest), "the longest nonce");
@@ -248,10 +248,10 @@ fn a_malformed_scram_message_ends_the_exchange() {
         "c=biws,r=abc,p=".to_string(),
         "c=biws,r=abc,p=no-base64".to_string(),
     ] {
-        let mut ear = ear();
-        let (mut exchange, _) = begun("n,,", "n=user,r=abc", &mut ear);
-        assert_eq!(respond(&mut exchange, &last, &mut ear), SaslStep::Malformed, "{last}");
-        assert!(ear.name.is_none());
+        let mut host = host();
+        let (mut exchange, _) = begun("n,,", "n=user,r=abc", &mut host);
+        assert_eq!(respond(&mut exchange, &last, &mut host), SaslStep::Malformed, "{last}");
+        assert!(host.name.is_none());
     }
 }
 
@@ -274,26 +274,26 @@ proptest! {
             if cut { text.truncate(at) } else { text[at] = byte };
             text
         };
-        let mut ear = ear();
+        let mut host = host();
         let first = "n,,n=user,r=abc";
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
-        let said = if in_last { first.into() } else { garbled(first) };
-        let SaslStep::Challenge(server_first) = respond(&mut exchange, &said, &mut ear) else { return Ok(()) };
+        let sent = if in_last { first.into() } else { garbled(first) };
+        let SaslStep::Challenge(server_first) = respond(&mut exchange, &sent, &mut host) else { return Ok(()) };
         let server_first = challenge(SaslStep::Challenge(server_first));
         let last = client_final("pencil", "n,,", "n=user,r=abc", &server_first);
         let answered = if in_last { garbled(&last) } else { last.clone().into() };
-        respond(&mut exchange, &answered, &mut ear);
-        let is_let_in = ear.proof.is_some_and(|proof| verifier("pencil", 16).check(&proof).is_some());
-        prop_assert_eq!(is_let_in, said == first.as_bytes() && answered == last.as_bytes());
+        respond(&mut exchange, &answered, &mut host);
+        let is_let_in = host.proof.is_some_and(|proof| verifier("pencil", 16).check(&proof).is_some());
+        prop_assert_eq!(is_let_in, sent == first.as_bytes() && answered == last.as_bytes());
     }
 
     #[test]
     fn no_bytes_break_a_scram_exchange(first: Vec<u8>, last: Vec<u8>, flag in "[nyp]?,?,?") {
-        let mut ear = ear();
+        let mut host = host();
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
-        respond(&mut exchange, [flag.as_bytes(), &first].concat(), &mut ear);
-        let (mut exchange, _) = begun("n,,", "n=user,r=abc", &mut self::ear());
-        respond(&mut exchange, last, &mut ear);
-        prop_assert!(ear.proof.is_none());
+        respond(&mut exchange, [flag.as_bytes(), &first].concat(), &mut host);
+        let (mut exchange, _) = begun("n,,", "n=user,r=abc", &mut self::host());
+        respond(&mut exchange, last, &mut host);
+        prop_assert!(host.proof.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Verifiers: what the server stores of a password.
+//! Tests of verifiers, the data that the server stores for a password.
 
 use std::string::ToString;
 use std::vec::Vec;
