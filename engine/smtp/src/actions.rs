@@ -6,20 +6,20 @@ use crate::command::{Mail, RcptTo};
 use crate::hold::Holds;
 use crate::path::ForwardPath;
 
-/// What a session acts through. Each call is carried out or queued at once; none waits. As the host
-/// of a login, the implementation checks the credentials and reports the result through
+/// The actions of a session. Each call acts or queues at once and does not block. As the host of a
+/// login, the implementation checks the credentials and reports the result through
 /// [`crate::Session::login_answered`], but not from within the call. It may delay a refusal, to
 /// slow down guessing.
 pub trait Actions: sasl::Host {
-    /// The settings of the server. Called often: they are a copy of a few words.
+    /// The settings of the server. The session calls this often, so the settings are small.
     fn settings(&self) -> SmtpSettings;
 
-    /// How many bytes of replies can be queued now.
+    /// The number of bytes of replies that can be queued now.
     fn send_room(&self) -> usize;
 
-    /// Queues a reply. A command is handled only while there is space for
+    /// Queues a reply. The session handles a command only while there is space for
     /// [`crate::REPLY_BYTES_MAX`]. Two kinds of reply do not wait for space: the reply to a
-    /// finished message, and the 421 of a session that ends. They are under 128 bytes.
+    /// complete message, and the 421 of a session that ends. Both have less than 128 bytes.
     fn reply(&mut self, bytes: &[u8]);
 
     /// The server's name, at most 255 bytes.
@@ -27,103 +27,106 @@ pub trait Actions: sasl::Host {
 
     /// MAIL: opens a transaction. The implementation keeps what it needs of `mail`.
     ///
-    /// Errors: no transaction was opened, and the client is told why.
+    /// Errors: no transaction was opened. The reply tells the client the reason.
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal>;
 
-    /// Whether [`Actions::recipient`] can answer for this path now. No: something must be found out
-    /// first. Then RCPT is not taken before [`crate::Session::sender_known`], when this is asked
-    /// again. `greeting_name`: as in [`MessageStart`].
+    /// Whether [`Actions::recipient`] can answer for `path` now. If a check must end first, this
+    /// returns false. Then the session does not take RCPT. After [`crate::Session::sender_known`]
+    /// it calls this again. `greeting_name`: as in [`MessageStart`].
     fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool;
 
     /// RCPT: adds a recipient to the open transaction.
     ///
-    /// Errors: it was not added, and the client is told why.
+    /// Errors: the recipient was not added. The reply tells the client the reason.
     fn recipient(&mut self, recipient: &RcptTo<'_>) -> Result<(), RecipientRefusal>;
 
-    /// Why no mail, or not this message, is accepted from the client.
+    /// The reason for the refusal of all mail from the client, or of its message. The replies to
     /// [`RecipientRefusal::Unwanted`], [`MessageRefusal::Unwanted`] and [`MessageRefusal::Unsure`]
-    /// tell the client, without bytes that are not printable ASCII, and cut to one line.
+    /// contain it. The session removes bytes that are not printable ASCII, and cuts the reason to
+    /// one line.
     fn reason(&self) -> &str;
 
-    /// The transaction is over, whatever its result. Called once for each that was opened, and
-    /// after the end or the abort of its message.
+    /// The transaction has ended, with any result. The session calls this once for each open
+    /// transaction, after the end or the abort of its message.
     fn transaction_end(&mut self);
 
-    /// Whether a message of the open transaction, which has a recipient, may begin. No: something
-    /// must be found out about its sender first. Then DATA, or the first BDAT, is not taken before
-    /// [`crate::Session::sender_known`], when this is asked again; until then the host sets the
-    /// deadline. `greeting_name`: as in [`MessageStart`].
+    /// Whether a message of the open transaction, which has a recipient, may begin. If a check of
+    /// its sender must end first, this returns false. Then the session does not take DATA, or the
+    /// first BDAT, and the host sets the deadline. After [`crate::Session::sender_known`] the
+    /// session calls this again. `greeting_name`: as in [`MessageStart`].
     fn may_begin(&mut self, greeting_name: &str) -> bool;
 
     /// DATA or the first BDAT: the message of the open transaction begins.
     ///
-    /// Errors: there is no message then, and none of the calls below follows for it.
+    /// Errors: the message does not begin, and none of the calls about messages follows.
     fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal>;
 
-    /// The next bytes of the message, as they are to be stored. Returns how many were taken. Fewer
-    /// than offered means that there is no space, and nothing more is offered before
+    /// Takes the next bytes of the message, in the form to be stored. Returns the number of bytes
+    /// taken. If there is no space for all of them, the session offers the rest after
     /// [`crate::Session::message_room`].
     ///
-    /// Errors: the server has dropped the message; its remaining bytes are read and thrown away.
+    /// Errors: the host has dropped the message. The session reads and discards its remaining
+    /// bytes.
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal>;
 
     /// The message is complete. [`crate::Session::message_stored`] reports the result later, but
-    /// not from within this call. Until then the host sets the deadline: there is none at first.
+    /// not from within this call. Until then the host sets the deadline, which the session has
+    /// cleared.
     ///
-    /// Errors: the server has dropped the message, and `message_stored` is not called for it.
+    /// Errors: the host has dropped the message, and does not call `message_stored` for it.
     fn message_end(&mut self) -> Result<(), MessageRefusal>;
 
-    /// The message will never be complete: drop it.
+    /// Drops the message, which will never be complete.
     fn message_abort(&mut self);
 
-    /// The answer to [`sasl::Host::login`], which [`crate::Session::login_answered`] reports, is
-    /// not needed any more; or the client does not want the granted login.
+    /// Abandons a login. Either the session no longer needs the result of [`sasl::Host::login`], or
+    /// the client has not acknowledged a granted login.
     fn abandon_login(&mut self);
 
-    /// Calls [`crate::Session::deadline_expired`] after this time, instead of any deadline set
-    /// before. `None`: never.
+    /// Sets the deadline, and replaces an earlier one. The host calls
+    /// [`crate::Session::deadline_expired`] after this time. `None`: there is no deadline.
     fn set_deadline(&mut self, after: Option<Micros>);
 
-    /// Closes the connection once everything queued is sent. The session is over.
+    /// Closes the connection once all queued bytes are sent. The session is over.
     fn close(&mut self);
 }
 
 /// The settings of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmtpSettings {
-    /// The most bytes of a message, after its transport encoding is undone. Announced by SIZE; a
+    /// The most bytes of a message, after its transport encoding is undone. SIZE announces it. A
     /// longer message is refused with 552.
     pub message_bytes_max: u64,
-    /// The most recipients of one message, at least 100 (RFC 5321 section 4.5.3.1.8). Announced by
-    /// LIMITS. A further one is refused with 452, so that the client sends the rest in another
-    /// transaction.
+    /// The most recipients of one message, at least 100 (RFC 5321 section 4.5.3.1.8). LIMITS
+    /// announces it. The next recipient is refused with 452, so that the client sends the rest in
+    /// another transaction.
     pub recipients_max: u16,
-    /// The most invalid or misplaced commands since the last accepted message. A further one ends
-    /// the session with 421.
+    /// The most invalid or misplaced commands since the last accepted message. One more ends the
+    /// session with 421.
     pub faults_max: u8,
     /// The most commands other than MAIL and RCPT since the last accepted message, from a client
-    /// that has not logged in. A further one ends the session with 421.
+    /// that has not logged in. One more ends the session with 421.
     pub idle_commands_max: u8,
-    /// The most refused recipients of a session. A further one ends it with 421.
+    /// The most refused recipients of a session. One more ends the session with 421.
     pub refused_recipients_max: u8,
     /// The extensions that EHLO announces.
     pub extensions: Extensions,
-    /// How long messages may be held, which EHLO announces (RFC 4865). `None`: they are not held,
-    /// and a client that asks for it is refused.
+    /// The limit for holding messages, which EHLO announces (RFC 4865). `None`: no message is held,
+    /// and MAIL with a hold is refused.
     pub holds: Option<Holds>,
-    /// STARTTLS, which EHLO announces while it is possible.
+    /// The state of TLS. EHLO announces STARTTLS while it is available.
     pub tls: SmtpTls,
-    /// AUTH, which EHLO announces while it is possible.
+    /// The policy for logins. EHLO announces AUTH while a login is possible.
     pub login: LoginPolicy,
-    /// The treatment of a client that sends more before a reply that it has to wait for.
+    /// The treatment of a client that does not wait for a required reply.
     pub haste: Haste,
-    /// Failed logins of a session; the last of them ends it with 421.
+    /// The number of failed logins that ends the session with 421.
     pub failed_logins_max: u8,
 }
 
-/// The treatment of a client that does not wait for a required reply (RFC 2920 section 3.1): the
-/// reply to EHLO or HELO, which says whether pipelining is possible, any reply after HELO, or the
-/// 354 after DATA.
+/// The treatment of a client that does not wait for a required reply (RFC 2920 section 3.1). A
+/// client must wait for the reply to EHLO or HELO, which says whether pipelining is possible. It
+/// must also wait for every reply after HELO, and for the 354 after DATA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Haste {
     /// The session goes on.
@@ -135,24 +138,24 @@ pub enum Haste {
 /// Whether clients log in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoginPolicy {
-    /// They do not, and cannot: anyone may send mail here.
+    /// Logins are not supported, and any client may send mail.
     Absent,
-    /// They have to log in before they send mail, and to use TLS before that.
+    /// A client must begin TLS and then log in before it sends mail.
     AfterTls,
-    /// They have to log in before they send mail.
+    /// A client must log in before it sends mail.
     Required,
 }
 
 /// Whether the connection uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SmtpTls {
-    /// It does not, and cannot.
+    /// TLS is neither active nor available.
     Absent,
-    /// It does once the client asks for it.
+    /// TLS is not active. The client may begin it with STARTTLS.
     Offered,
-    /// The same, but too many handshakes are under way: 454.
+    /// TLS is not active, and too many handshakes are in progress. STARTTLS gets 454.
     Busy,
-    /// It does.
+    /// TLS is active.
     Spoken,
 }
 
@@ -174,8 +177,8 @@ impl Default for SmtpSettings {
     }
 }
 
-/// A set of extensions to announce. Some large clients fail on rare extensions, so each can be left
-/// out. One that is left out is supported all the same.
+/// A set of extensions to announce. Some large clients fail on rare extensions, so each extension
+/// can be left out. The session supports an extension even if it is left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extensions(u8);
 
@@ -210,7 +213,7 @@ impl Extensions {
     }
 }
 
-/// What is known of a message when it begins, beside its sender and its recipients.
+/// The properties of a message that are known when it begins, except its sender and recipients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageStart<'a> {
     /// The client's name in EHLO or HELO: a domain or an address literal, not verified.
@@ -221,7 +224,7 @@ pub struct MessageStart<'a> {
     pub recipients: u16,
 }
 
-/// The protocol by which a message came (RFC 5321 section 4.4, RFC 6531 section 4.3).
+/// The protocol by which the client sends a message (RFC 5321 section 4.4, RFC 6531 section 4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransmissionType {
     /// The client sent HELO.
@@ -235,7 +238,7 @@ pub enum TransmissionType {
 /// Why a transaction is not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SenderRefusal {
-    /// No space for a message of the declared size, or for any: 452 4.3.1.
+    /// There is no space for a message of the declared size, or for any message: 452 4.3.1.
     StorageFull,
     /// All records for transactions are in use: 451 4.3.2.
     Busy,
@@ -252,7 +255,7 @@ pub enum SenderRefusal {
 pub enum AuthRefusal {
     /// The user or the password is wrong: 535 5.7.8.
     Credentials,
-    /// Something failed that may work later, or too many logins are under way: 454 4.7.0.
+    /// A temporary failure, or too many logins in progress: 454 4.7.0.
     TryLater,
 }
 
@@ -265,7 +268,7 @@ pub enum RecipientRefusal {
     NotLocal,
     /// The domain is not fully-qualified: 554 5.1.2 (RFC 6409 section 4.2).
     NotFullyQualified,
-    /// No more recipients in this transaction: 452 4.5.3.
+    /// The transaction accepts no more recipients: 452 4.5.3.
     TooMany,
     /// The mailbox has no space: 452 4.2.2.
     MailboxFull,
@@ -279,8 +282,8 @@ pub enum RecipientRefusal {
     Greylisted,
     /// The server is too busy to check the client: 451 4.7.0.
     Unchecked,
-    /// The client has named so many unknown recipients that it does not learn of any more whether
-    /// they exist: 421 4.7.0, and the session is over.
+    /// The client has named too many unknown recipients, so the server no longer tells it which
+    /// recipients exist: 421 4.7.0. The session is over.
     Guessing,
     /// No mail is accepted from the client: 554 5.7.1, with [`Actions::reason`].
     Unwanted,
@@ -291,37 +294,38 @@ pub enum RecipientRefusal {
 pub enum MessageRefusal {
     /// The disk is full: 452 4.3.1.
     StorageFull,
-    /// Something failed that may work later: 451 4.3.0.
+    /// A temporary failure: 451 4.3.0.
     TryLater,
     /// The disk has failed: 451 4.3.0.
     DiskFailed,
-    /// It came through this server too often: 554 5.4.6.
+    /// The message has passed through this server too often: 554 5.4.6.
     Loop,
-    /// Its header has more than 1,000 fields: 550 5.6.0.
+    /// The header has more than 1,000 fields: 550 5.6.0.
     TooManyFields,
-    /// It is too big: 552 5.3.4.
+    /// The message is too large: 552 5.3.4.
     TooBig,
     /// The mailbox of one of its recipients has no space: 452 4.2.2.
     MailboxFull,
-    /// It is larger than the quota of one of its recipients: 552 5.2.2.
+    /// The message is larger than the quota of one of its recipients: 552 5.2.2.
     NeverFits,
     /// The account has sent as many messages today as it may: 451 4.7.0.
     TooManyToday,
     /// The account's outbox is full: 452 4.2.2.
     OutboxFull,
-    /// It has more new recipients than the account may write to today: 451 4.7.0.
+    /// The message has more new recipients than the account may write to today: 451 4.7.0.
     TooManyNewToday,
-    /// An address in its `From` field is not one of the account's: 550 5.7.1.
+    /// The `From` field has an address that does not belong to the account: 550 5.7.1.
     NotTheirs,
-    /// It does not have exactly one `From` field with unambiguous addresses: 550 5.6.0.
+    /// The message does not have exactly one `From` field with unambiguous addresses: 550 5.6.0.
     NoAuthor,
-    /// A limit was reached before it was known whether it is its author's: 451 4.7.0.
+    /// A limit was reached before the check of the author's domain had a result: 451 4.7.0.
     Unchecked,
-    /// Nothing proves that it is of its author's domain, which wants such mail refused: 550 5.7.26
-    /// (RFC 7372).
+    /// No check proves that the message comes from its author's domain, whose policy is to reject
+    /// such mail: 550 5.7.26 (RFC 7372).
     Unproved,
-    /// A filter refuses it: 550 5.7.1, with [`Actions::reason`] if there is one.
+    /// A filter refuses the message: 550 5.7.1, with [`Actions::reason`] unless it is empty.
     Unwanted,
-    /// A filter refuses it for now, or could not be asked: 451 4.7.1, with the same.
+    /// A filter defers the message, or could not be asked: 451 4.7.1, with [`Actions::reason`]
+    /// unless it is empty.
     Unsure,
 }

@@ -1,7 +1,7 @@
 //! The commands of a client: one line each, without its CRLF.
 //!
-//! More lenient than the grammar where real clients need it: spaces may follow `MAIL FROM:` and
-//! `RCPT TO:`, and the line's end (RFC 5321 section 4.1.1 asks for the latter).
+//! The parser is more lenient than the grammar where real clients need it. Spaces may follow `MAIL
+//! FROM:` and `RCPT TO:`. White space may stand before the CRLF, as RFC 5321 section 4.1.1 asks.
 //!
 //! Implements: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4
 //! (STARTTLS), RFC 4954 section 4 (AUTH).
@@ -20,7 +20,7 @@ pub(crate) enum Command<'a> {
     Hello(&'a str),
     /// EHLO, and the client's name.
     ExtendedHello(&'a str),
-    /// MAIL, and how long the message is held here.
+    /// MAIL, and the hold that the client requests for the message.
     Mail(Mail<'a>, Option<Hold>),
     Recipient(RcptTo<'a>),
     Data,
@@ -36,19 +36,19 @@ pub(crate) enum Command<'a> {
     Help,
     /// STARTTLS.
     StartTls,
-    /// AUTH with its mechanism; the client may send its first response with it.
+    /// AUTH with the mechanism, and perhaps with the client's first response.
     Login {
         mechanism: &'a str,
         response: Option<&'a str>,
     },
 }
 
-/// Whether a chunk is the last one of its message.
+/// Whether a chunk is the last of its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkPlace {
-    /// Others follow.
+    /// More chunks follow.
     NotLast,
-    /// It ends the message.
+    /// The chunk ends the message.
     Last,
 }
 
@@ -67,7 +67,7 @@ pub struct Mail<'a> {
     pub returned: Option<Return>,
     /// The client's identifier of this envelope, for reports.
     pub envelope_id: Option<EnvelopeId<'a>>,
-    /// When the message goes on, if not at once (RFC 4865).
+    /// The time until which the message is held (RFC 4865). `None`: it is not held.
     pub held_until: Option<UnixTime>,
 }
 
@@ -82,7 +82,7 @@ pub struct RcptTo<'a> {
     pub original: Option<Original<'a>>,
 }
 
-/// Which characters addresses and header fields may have.
+/// The characters that addresses and header fields may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CharacterSet {
     /// ASCII, by RFC 5321 and 5322.
@@ -91,7 +91,8 @@ pub enum CharacterSet {
     Utf8,
 }
 
-/// The declared content of a message's body. Nothing is refused or changed because of it.
+/// The declared content of a message's body. The server neither refuses nor changes a message
+/// because of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyType {
     /// ASCII only.
@@ -100,7 +101,7 @@ pub enum BodyType {
     EightBitMime,
 }
 
-/// What is wrong with a line.
+/// Why a line is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CommandError {
     /// An unknown command.
@@ -111,7 +112,7 @@ pub(crate) enum CommandError {
     NotSmtp,
     /// Bytes that are not UTF-8.
     NotUtf8,
-    /// Arguments where there must be none, or no arguments where there must be some.
+    /// The command has superfluous, missing or malformed arguments.
     BadArguments,
     /// EHLO or HELO without a valid name.
     BadGreetingName,
@@ -125,12 +126,12 @@ pub(crate) enum CommandError {
     UnknownParameter,
     /// A non-ASCII address without SMTPUTF8.
     NeedsSmtpUtf8,
-    /// BDAT with a size that cannot be read: where the next command begins is unknown.
+    /// BDAT with an invalid size, so the start of the next command is unknown.
     BadChunk,
 }
 
-/// Parses a line. Only MAIL decides whether a non-ASCII recipient is allowed, so RCPT leaves that
-/// to the session.
+/// Parses a line. The session checks whether a non-ASCII recipient is allowed, since this depends
+/// on an earlier MAIL.
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
     let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| CommandError::NotUtf8)?;
     let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
@@ -219,7 +220,7 @@ fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Comma
     }
 }
 
-/// Only spaces: other white space is not allowed between words.
+/// The text without leading spaces. Other white space is not allowed between words.
 fn without_leading_spaces(text: &str) -> &str {
     let spaces = text.bytes().take_while(|&byte| byte == b' ').count();
     text.get(spaces..).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! The bytes of a message as they stream by: undoes dot-stuffing, and finds the end of data and
-//! bare line ends.
+//! Examines the bytes of a message as they arrive: undoes dot-stuffing, and finds the end of data
+//! and bare line ends.
 //!
 //! The bytes are cut into runs. Nearly all of a message is one long [`ContentRun::Content`] for
 //! each piece that arrives: a slice of what was received, passed on without a copy. Only a line
@@ -9,26 +9,26 @@
 //! Invariants:
 //! - The concatenated content, and the position of the end, do not depend on how the bytes are cut
 //!   into pieces.
-//! - Nothing is held back. A CR is passed on at once, because it is content whatever follows it. A
-//!   dot at a line's start is never content.
-//! - The end of data is found at CRLF.CRLF (or at .CRLF before any content) and nowhere else, bare
-//!   line ends or not.
+//! - No byte is held back. A CR is passed on at once, because it is content whatever byte follows.
+//!   A dot at a line's start is never content.
+//! - The end of data is found only at CRLF.CRLF, or at .CRLF before any content. Bare line ends do
+//!   not change that.
 //!
 //! Implements: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2; RFC 3030 section 2.
 
-/// The end of what was seen of a message.
+/// The end of the bytes of a message that were examined so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Position {
-    /// Nothing yet, or a CRLF.
+    /// No byte was examined, or the last two are CRLF.
     #[default]
     LineStart,
-    /// Anything else.
+    /// Any other byte.
     InLine,
     /// A CR.
     AfterCr,
     /// A dot at a line's start, which was removed.
     AfterDot,
-    /// That dot and a CR.
+    /// A removed dot, and a CR after it.
     AfterDotCr,
 }
 
@@ -46,9 +46,9 @@ impl Position {
 /// Whether dots at the start of lines are doubled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dots {
-    /// They are, and a line of one dot is the end: DATA.
+    /// Dots are doubled, and a line of one dot ends the message: DATA.
     Stuffed,
-    /// They are not, and the end is known otherwise: BDAT.
+    /// Dots are not doubled, and the chunk has a known size: BDAT.
     Plain,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> ContentR
     }
 }
 
-/// The run of content from the first of `bytes`. The first `from` bytes are known to have no bare
+/// The run of content at the start of `bytes`. The first `from` bytes are known to have no bare
 /// line end.
 fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> ContentRun {
     from += clean_blocks(bytes.get(from..).unwrap_or_default());
@@ -117,18 +117,18 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> ContentRun {
     }
 }
 
-/// Bytes that are examined together.
+/// The number of bytes that are examined together.
 const BLOCK_BYTES: usize = 64;
 type ContentBlock = [u8; BLOCK_BYTES];
 
-/// The number of bytes in whole blocks, from the first on, in which each CR has its LF, each LF its
-/// CR, and no line begins with a dot. Nearly all of a message is like that, and the comparisons
-/// need no branch, and use vector instructions.
+/// Returns the number of bytes in the leading whole blocks that are clean. In a clean block each CR
+/// and each LF belongs to a CRLF, and no line begins with a dot. Nearly all blocks of a message are
+/// clean. The comparisons need no branch, and use vector instructions.
 fn clean_blocks(bytes: &[u8]) -> usize {
     if bytes.first() == Some(&b'\n') {
         return 0;
     }
-    // Each byte with the two after it: a dot counts after an LF, so each LF is examined once.
+    // Each byte is compared with the next two, so each LF is examined once, between its neighbours.
     let from =
         |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
     let is_clean = |((block, next), second): &((&ContentBlock, &ContentBlock), &ContentBlock)| {

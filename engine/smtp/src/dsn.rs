@@ -2,9 +2,9 @@
 //! parameters of MAIL and RCPT.
 //!
 //! Invariants:
-//! - A value that was read is written as ASCII without spaces, and bounded:
-//!   [`ENVELOPE_ID_BYTES_MAX`] and [`ORIGINAL_BYTES_MAX`].
-//! - Only xtext of the grammar is accepted, and it stands for printable characters.
+//! - A parsed value is written as ASCII without spaces. Its length is at most
+//!   [`ENVELOPE_ID_BYTES_MAX`] or [`ORIGINAL_BYTES_MAX`].
+//! - Only valid xtext for printable characters is accepted.
 //!
 //! Implements: RFC 3461 sections 4 and 4.1 to 4.4, RFC 6533 section 3 (the type `utf-8`).
 
@@ -14,10 +14,10 @@ use core::fmt::Write as _;
 /// The longest identifier of an envelope (RFC 3461 section 4.4), in bytes.
 pub const ENVELOPE_ID_BYTES_MAX: usize = 100;
 
-/// The longest original address as written (section 4.2), in bytes, including its type.
+/// The longest original address in its written form (section 4.2), in bytes, including its type.
 pub const ORIGINAL_BYTES_MAX: usize = 500;
 
-/// The reports that the sender wants (section 4.1). All three false is NEVER.
+/// The reports that the sender wants (section 4.1). If all three are false, the value is NEVER.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Notify {
     /// Reports of successful delivery.
@@ -30,13 +30,13 @@ pub struct Notify {
 
 impl Notify {
     /// Reads the value of `NOTIFY=`.
-    pub fn read(wishes: &str) -> Option<Notify> {
+    pub fn read(conditions: &str) -> Option<Notify> {
         let mut notify = Notify { success: false, failure: false, delay: false };
-        if wishes.eq_ignore_ascii_case("NEVER") {
+        if conditions.eq_ignore_ascii_case("NEVER") {
             return Some(notify);
         }
-        for wish in wishes.split(',') {
-            let is = |word: &str| wish.eq_ignore_ascii_case(word);
+        for condition in conditions.split(',') {
+            let is = |word: &str| condition.eq_ignore_ascii_case(word);
             if is("SUCCESS") {
                 notify.success = true;
             } else if is("FAILURE") {
@@ -56,12 +56,12 @@ impl Notify {
 pub enum Return {
     /// The whole message.
     Full,
-    /// Its header.
+    /// Only the header of the message.
     Header,
 }
 
 impl Return {
-    /// The value of `RET=`.
+    /// Writes the value of `RET=`.
     pub fn word(self) -> &'static str {
         match self {
             Return::Full => "FULL",
@@ -69,7 +69,7 @@ impl Return {
         }
     }
 
-    /// Reads it.
+    /// Reads the value of `RET=`.
     pub fn read(word: &str) -> Option<Return> {
         [Return::Full, Return::Header]
             .into_iter()
@@ -78,7 +78,7 @@ impl Return {
 }
 
 /// The recipient that the sender originally named, before a redirection: a type, `;`, and an
-/// address as xtext. With the type `utf-8` it may be UTF-8.
+/// address as xtext. With the type `utf-8` the address may be UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Original<'a>(&'a str);
 
@@ -97,7 +97,7 @@ impl<'a> Original<'a> {
             .then_some(original)
     }
 
-    /// The same in ASCII only, as it can be written into a list.
+    /// The original recipient in ASCII, as an item of a list.
     pub fn ascii(self) -> String {
         list_item(self.0)
     }
@@ -114,7 +114,7 @@ impl<'a> EnvelopeId<'a> {
             .then_some(EnvelopeId(text))
     }
 
-    /// The same, as it can be written into a list.
+    /// The identifier, as an item of a list.
     pub fn ascii(self) -> String {
         list_item(self.0)
     }
@@ -142,14 +142,14 @@ fn list_item(text: &str) -> String {
 fn is_xtext(text: &str) -> bool {
     let mut parts = text.split('+');
     let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
-    let is_plain_behind_code = |part: &str| {
+    let is_code_and_plain = |part: &str| {
         part.split_at_checked(2).is_some_and(|(code, rest)| is_code(code) && is_plain(rest))
     };
-    parts.next().is_some_and(is_plain) && parts.all(is_plain_behind_code)
+    parts.next().is_some_and(is_plain) && parts.all(is_code_and_plain)
 }
 
-/// Whether these are the two digits of a printable character: in upper case, as the grammar
-/// demands.
+/// Whether `digits` are the two hexadecimal digits of a printable character, in upper case as the
+/// grammar requires.
 fn is_code(digits: &str) -> bool {
     let is_upper = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
     is_upper && u8::from_str_radix(digits, 16).is_ok_and(|byte| (b' '..=b'~').contains(&byte))

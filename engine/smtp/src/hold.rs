@@ -1,4 +1,4 @@
-//! How long a message is held here before it goes on, as its sender asks.
+//! The hold of a message: the client asks the server to deliver the message later.
 //!
 //! Implements: RFC 4865 sections 4 and 5, with RFC 3339 section 5.6 for dates (erratum 2040).
 
@@ -8,12 +8,12 @@ use machine::UnixTime;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcDateTime};
 
-/// How long messages may be held: announced by FUTURERELEASE, with the latest date.
+/// The limit for holding messages. FUTURERELEASE announces it, with the latest time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holds {
-    /// In seconds, less than 1,000,000,000.
+    /// The longest hold in seconds, less than 1,000,000,000.
     pub seconds_max: u32,
-    /// The time of day.
+    /// The current time.
     pub now: UnixTime,
 }
 
@@ -32,7 +32,8 @@ impl Holds {
         UnixTime::from_seconds(self.now.seconds().saturating_add(self.seconds_max.into()))
     }
 
-    /// When a message with this hold goes on. `None`: that is in the past, or too far away.
+    /// The time until which a message with this hold is held. `None`: the time is in the past, or
+    /// beyond the limit.
     pub(crate) fn until(self, hold: Hold) -> Option<UnixTime> {
         match hold {
             Hold::For(seconds) if seconds <= self.seconds_max => {
@@ -60,7 +61,7 @@ impl Hold {
     }
 }
 
-/// A time in the form of RFC 3339.
+/// Displays a time in the form of RFC 3339.
 pub(crate) struct DateTime(pub(crate) UnixTime);
 
 impl fmt::Display for DateTime {

@@ -1,20 +1,19 @@
 //! RFC 5321: the server's side of an SMTP conversation, as a grammar and a state machine.
 //!
-//! A [`Session`] is given the bytes that arrive and acts through [`Actions`], which the owner of
-//! the connection implements. It knows no TCB, no store and no clock, so a test reads like a
-//! conversation and a simulator can hold thousands of sessions.
+//! A [`Session`] receives the bytes that arrive and acts through [`Actions`], which the owner of
+//! the connection implements. The session does not know TCP, the store or the clock. So a test
+//! reads like a conversation, and a simulator can hold thousands of sessions.
 //!
 //! Invariants:
-//! - A session owns no buffer. Bytes that it does not take are offered again: the caller keeps
-//!   them.
-//! - Only CRLF ends a line, and only CRLF.CRLF ends a message's data. Anything else that another
-//!   server might take for a line end is refused. So a message can never be read as two (SMTP
-//!   smuggling).
-//! - Every command gets exactly one reply, in order; a reply fits into [`REPLY_BYTES_MAX`].
-//! - A session ends exactly once what it began: a message by its end or its abort, a transaction by
-//!   its end.
-//! - Nothing that was said in the clear is known under TLS: after STARTTLS the client gets a new
-//!   session, and the bytes that it sent after STARTTLS in the clear are thrown away.
+//! - A session owns no buffer. The caller keeps the bytes that the session does not take, and
+//!   offers them again.
+//! - Only CRLF ends a line, and only CRLF.CRLF ends a message's data. Other bytes that some servers
+//!   take for a line end are refused. So no server can read one message as two (SMTP smuggling).
+//! - Every command gets exactly one reply, in order. A reply has at most [`REPLY_BYTES_MAX`] bytes.
+//! - A session ends each message that it began exactly once, by its end or its abort. It ends each
+//!   transaction exactly once.
+//! - No plaintext state survives STARTTLS: a new session begins after the handshake. Bytes that the
+//!   client sent in the clear after STARTTLS are dropped.
 //!
 //! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920
 //! (PIPELINING), RFC 3030 (CHUNKING, without BINARYMIME), RFC 3461 (DSN), RFC 3207 (STARTTLS), RFC

@@ -1,25 +1,26 @@
 //! Finds the end of a command line.
 //!
-//! Only CRLF ends a line. A bare CR or LF is a line end to some servers and not to others, so a
-//! line with one is refused: its sender may be smuggling a command past a relay in front.
+//! Only CRLF ends a line. Some servers take a bare CR or LF for a line end, and others do not. So a
+//! line with a bare CR or LF is refused: its sender may be smuggling a command past an earlier
+//! relay.
 //!
 //! Implements: RFC 5321 sections 2.3.8 and 4.5.3.1.4.
 
-/// The longest command line, with its CRLF. RFC 5321 asks for 512. The parameters of the extensions
+/// The longest command line, with its CRLF. RFC 5321 requires 512. The parameters of the extensions
 /// need about 700 more for MAIL (most of them for AUTH and ENVID), and about 550 more for RCPT
 /// (ORCPT and NOTIFY).
 pub const LINE_BYTES_MAX: usize = 1536;
 
-/// The longest response of a login, with its CRLF: RFC 4954 section 4 asks for the length that the
+/// The longest response of a login, with its CRLF: RFC 4954 section 4 requires the length that the
 /// mechanisms need.
 pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_BYTES;
 
-/// The beginning of the bytes.
+/// The first line of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SmtpLine<'a> {
     /// A whole line, without the CRLF that follows it.
     Whole(&'a [u8]),
-    /// A line without its end, which has not come yet.
+    /// A line that has not ended yet.
     Partial,
     /// More bytes than a line may have, without a line end.
     TooLong,
@@ -30,7 +31,7 @@ pub(crate) enum SmtpLine<'a> {
 /// Bytes in the CRLF that ends a line.
 pub(crate) const LINE_END_BYTES: usize = 2;
 
-/// The first line of `bytes`, which has at most `limit` bytes with its CRLF.
+/// Finds the first line of `bytes`. The line may have at most `limit` bytes with its CRLF.
 pub(crate) fn first_line(bytes: &[u8], limit: usize) -> SmtpLine<'_> {
     let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr2(b'\r', b'\n', within_limit) else {
@@ -43,18 +44,18 @@ pub(crate) fn first_line(bytes: &[u8], limit: usize) -> SmtpLine<'_> {
     }
 }
 
-/// The end of a line that is thrown away.
+/// The end of a line that is discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DiscardedLine {
-    /// It is after this many bytes, including its CRLF.
+    /// The line ends after this many bytes, including its CRLF.
     EndsAfter(usize),
-    /// It has not come; this many bytes are not needed any more.
+    /// The end has not arrived. This many bytes can be dropped.
     GoesOn(usize),
     /// The line has a CR or an LF that is not part of a CRLF.
     BareEnd,
 }
 
-/// Looks for the end of a line that was too long.
+/// Finds the end of a line that was too long.
 pub(crate) fn rest_of_line(bytes: &[u8]) -> DiscardedLine {
     let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else {
         return DiscardedLine::GoesOn(bytes.len());

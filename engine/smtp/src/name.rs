@@ -1,7 +1,6 @@
 //! The client's name, kept from its greeting to its last message.
 //!
-//! Nearly every name fits into the session. Only a long one costs an allocation, once in a
-//! connection.
+//! Nearly every name fits into the session. Only a long name costs an allocation.
 
 use alloc::boxed::Box;
 
@@ -10,7 +9,7 @@ use alloc::boxed::Box;
 pub(crate) enum ClientName {
     /// At most 46 bytes.
     Short(heapless::String<46, u8>),
-    /// More than that, and at most the length of a command line.
+    /// More than 46 bytes, and at most the length of a command line.
     Long(Box<str>),
 }
 

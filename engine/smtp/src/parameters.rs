@@ -122,8 +122,8 @@ fn body(value: Option<&str>) -> Result<BodyType, CommandError> {
     }
 }
 
-/// A number of one to twenty digits. A number beyond 64 bits counts as the largest, which no limit
-/// allows.
+/// A number of one to twenty digits. A number of more than 64 bits becomes `u64::MAX`, which
+/// exceeds every limit.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     if !(1..=20).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

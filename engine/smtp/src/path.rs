@@ -1,13 +1,13 @@
 //! Paths: the addresses of senders and recipients.
 //!
 //! Invariants:
-//! - A parsed path keeps the limits of RFC 5321 section 4.5.3.1: 64 bytes of local part, 255 of
-//!   domain, 256 of path.
-//! - No path holds a control character, so it can be written into a header field unchanged.
+//! - A parsed path keeps the limits of RFC 5321 section 4.5.3.1: 64 bytes for the local part, 255
+//!   for the domain, 256 for the path.
+//! - No path contains a control character, so it can be written into a header field unchanged.
 //! - A source route is skipped and never followed (section 3.3 and appendix C).
 //!
-//! More lenient than the grammar in one respect: dots may be anywhere in an unquoted local part.
-//! Large providers have assigned such addresses, and their mail must be accepted.
+//! The parser is more lenient than the grammar in one respect: dots may be anywhere in an unquoted
+//! local part. Large providers have assigned such addresses, and their mail must be accepted.
 //!
 //! Implements: RFC 5321 sections 4.1.2 and 4.1.3; RFC 6531 section 3.3 (non-ASCII).
 
@@ -25,7 +25,8 @@ const LABEL_BYTES_MAX: usize = 63;
 /// The address to which failures are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReversePath<'a> {
-    /// `<>`: no sender. Failure reports come so, and are never answered.
+    /// `<>`: no sender. Failure reports have this path, so that no report is ever sent about a
+    /// report.
     Null,
     /// A mailbox.
     Mailbox(SmtpMailbox<'a>),
@@ -54,8 +55,8 @@ impl<'a> ReversePath<'a> {
 /// The address of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardPath<'a> {
-    /// `<Postmaster>`, in any case and without a domain: this server's own (RFC 5321 section
-    /// 4.5.1).
+    /// `<Postmaster>` in upper or lower case, without a domain: the postmaster of this server (RFC
+    /// 5321 section 4.5.1).
     Postmaster,
     /// A mailbox, local or remote.
     Mailbox(SmtpMailbox<'a>),
@@ -74,8 +75,8 @@ impl<'a> ForwardPath<'a> {
         }
     }
 
-    /// Whether it is a postmaster of any domain. A postmaster must be reachable by every client
-    /// (RFC 5321 section 4.5.1).
+    /// Whether the path is the postmaster of any domain. A postmaster must be reachable by every
+    /// client (RFC 5321 section 4.5.1).
     pub fn is_postmaster(&self) -> bool {
         match self {
             ForwardPath::Postmaster => true,
@@ -98,7 +99,7 @@ impl<'a> ForwardPath<'a> {
 /// A mailbox: a local part and a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmtpMailbox<'a> {
-    /// The whole, `local-part@domain`, as written.
+    /// The whole mailbox as written: `local-part@domain`.
     pub text: &'a str,
     /// The local part as written, including quotation marks.
     pub local_part: &'a str,
@@ -109,15 +110,15 @@ pub struct SmtpMailbox<'a> {
 /// The text after the `@`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Domain<'a> {
-    /// A domain name; case does not matter.
+    /// A domain name. It is case-insensitive.
     Name(&'a str),
     /// An address in brackets.
     Literal(IpAddr),
 }
 
 impl<'a> SmtpMailbox<'a> {
-    /// The local part without quoting, which is its meaning: `"a b"` and `"a\ b"` are one mailbox,
-    /// and `"ada"` is `ada`. `buffer` is used only for a quoted local part.
+    /// The local part without quoting. So `"a b"` and `"a\ b"` give the same text, and `"ada"`
+    /// gives `ada`. `buffer` is used only for a quoted local part.
     pub fn plain_local_part<'b>(&self, buffer: &'b mut [u8; LOCAL_PART_BYTES_MAX]) -> &'b str
     where
         'a: 'b,
@@ -140,7 +141,7 @@ impl<'a> SmtpMailbox<'a> {
                 length += 1;
             }
         }
-        // Only whole backslashes were left out of a valid text, so the rest is valid.
+        // Only backslashes were left out of valid UTF-8, so the rest is valid UTF-8.
         buffer.get(..length).and_then(|plain| core::str::from_utf8(plain).ok()).unwrap_or_default()
     }
 }
@@ -148,15 +149,15 @@ impl<'a> SmtpMailbox<'a> {
 /// Why a path is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathError {
-    /// It breaks the grammar.
+    /// The path breaks the grammar.
     Malformed,
-    /// It breaks a limit.
+    /// The path exceeds a limit.
     TooLong,
 }
 
-/// Whether `text` may follow EHLO or HELO. It is not checked against the grammar of domains:
-/// clients send names of machines that are no domains, and RFC 5321 section 4.1.4 forbids refusing
-/// mail because of a name. A name that cannot be written into a `Received:` field is refused.
+/// Whether `text` may follow EHLO or HELO. The name may break the grammar of domains: clients send
+/// machine names that are no domains, and RFC 5321 section 4.1.4 forbids refusing mail because of a
+/// name. A name that cannot be written into a `Received:` field is refused.
 pub(crate) fn is_greeting_name(text: &str) -> bool {
     (1..=DOMAIN_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| {
@@ -180,7 +181,7 @@ fn mailbox(path: &str) -> Result<(SmtpMailbox<'_>, &str), PathError> {
     Ok((SmtpMailbox { text, local_part, domain }, rest))
 }
 
-/// `@one.example,@two.example:ada@three.example` means `ada@three.example`.
+/// Skips a source route: `@one.example,@two.example:ada@three.example` becomes `ada@three.example`.
 fn without_source_route(path: &str) -> Result<&str, PathError> {
     if !path.starts_with('@') {
         return Ok(path);
@@ -227,7 +228,7 @@ fn domain(text: &str) -> Result<Domain<'_>, PathError> {
     if are_labels(text.as_bytes()) { Ok(Domain::Name(text)) } else { Err(PathError::Malformed) }
 }
 
-/// RFC 5321 section 4.1.3. No tag but `IPv6` was ever registered.
+/// Parses an address literal (RFC 5321 section 4.1.3). The only registered tag is `IPv6`.
 fn address_literal(text: &str) -> Option<IpAddr> {
     match text.split_at_checked("IPv6:".len()) {
         Some((tag, address)) if tag.eq_ignore_ascii_case("IPv6:") => {

@@ -16,21 +16,22 @@ use crate::actions::{
 use crate::command::CommandError;
 use crate::hold::DateTime;
 
-/// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
+/// The longest reply, in bytes: the reply to EHLO, with a name of 255 bytes.
 pub const REPLY_BYTES_MAX: usize = 576;
 
 /// The longest line of a reply.
 const LINE_BYTES_MAX: usize = 512;
 
-/// The reply to a client from an address with too many connections, before this one is closed.
+/// The reply to a client from an IP address with too many connections. The connection is closed
+/// after it.
 pub const TOO_MANY_CONNECTIONS: &[u8] =
     b"421 4.7.0 Too many connections from your IP address, try again later\r\n";
 
-/// The reply to a client that has sent something before the greeting, before the connection is
-/// closed.
+/// The reply to a client that has sent bytes before the greeting. The connection is closed after
+/// it.
 pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Client sent data before the server's greeting\r\n";
 
-/// The reply to a client for which there is no session, before the connection is closed.
+/// The reply to a client when there are too many sessions. The connection is closed after it.
 pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 pub(crate) type Reply = &'static [u8];
@@ -153,7 +154,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
     });
 }
 
-/// No mail is accepted from the client, for this reason, cut to one line.
+/// Refuses all mail from the client, with the server's reason.
 fn unwanted(actions: &mut impl Actions) {
     let reason = reason(actions);
     Composed::default().put(b"554 5.7.1 ").put(&reason).put(LINE_END).send(actions);
@@ -170,7 +171,7 @@ fn reason(actions: &impl Actions) -> Vec<u8, REASON_BYTES_MAX> {
     reason.take(REASON_BYTES_MAX).collect()
 }
 
-/// A complete message is refused.
+/// Replies to a complete message that is refused.
 pub(crate) fn message_refused(refusal: MessageRefusal, actions: &mut impl Actions) {
     let code: &[u8] = match refusal {
         MessageRefusal::Unwanted => b"550 5.7.1 ",
@@ -210,12 +211,12 @@ pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     }
 }
 
-/// A reply that is composed here, and sent at once.
+/// A reply that is composed in a buffer, and sent in one call.
 #[derive(Default)]
 struct Composed(Vec<u8, REPLY_BYTES_MAX>);
 
 impl Composed {
-    /// Adds `text`, if there is space for all of it.
+    /// Appends `text`, which must fit.
     fn put(&mut self, text: &[u8]) -> &mut Composed {
         let fitted = self.0.extend_from_slice(text);
         debug_assert!(fitted.is_ok(), "the reply fits into its buffer");
@@ -241,21 +242,21 @@ impl Composed {
     }
 }
 
-/// The greeting.
+/// Sends the greeting.
 pub(crate) fn greeting(actions: &mut impl Actions) {
     let mut reply = Composed::default();
     reply.put(b"220 ").put(actions.hostname().as_bytes()).put(b" ESMTP Barepost\r\n");
     reply.send(actions);
 }
 
-/// The reply to HELO.
+/// Sends the reply to HELO.
 pub(crate) fn hello(actions: &mut impl Actions) {
     let mut reply = Composed::default();
     reply.put(b"250 ").put(actions.hostname().as_bytes()).put(b"\r\n");
     reply.send(actions);
 }
 
-/// The reply to EHLO. It ends in HELP, which every server has.
+/// Sends the reply to EHLO. The last line is HELP, which every server supports.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
     let SmtpSettings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } =
         actions.settings();
@@ -295,12 +296,12 @@ const PLAIN_EXTENSIONS: &[(Extensions, Reply)] = &[
     (Extensions::DSN, b"250-DSN\r\n"),
 ];
 
-/// A challenge of a login, for which the client must send a response.
+/// Sends a challenge of a login, to which the client must respond.
 pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
     Composed::default().put(b"334 ").put(challenge).put(b"\r\n").send(actions);
 }
 
-/// The message is on the disk, under the name `identifier`. A long name is cut.
+/// Sends the reply to a message that is on the disk. A long `identifier` is cut.
 pub(crate) fn stored(identifier: &[u8], actions: &mut impl Actions) {
     const IDENTIFIER_BYTES_MAX: usize = 64;
     let name = identifier.get(..IDENTIFIER_BYTES_MAX).unwrap_or(identifier);

@@ -2,20 +2,19 @@
 //!
 //! Each variant of [`Expect`] is a wait point with one handler: commands in `session/commands.rs`,
 //! logins in `session/login.rs`, messages in `session/messages.rs`. This file has the events that
-//! concern all of them, and the end.
+//! concern all states, and the end of the session.
 //!
 //! Invariants:
-//! - A transaction is open exactly while `transaction` is there, a message exactly while that says
-//!   so. Both are ended before the session is [`Expect::Closed`], and [`Actions`] is not called
-//!   after that.
-//! - While the session waits for the store it takes no bytes: replies leave in the order of the
-//!   commands.
+//! - A transaction is open exactly while `transaction` is `Some`, and its `message` says whether a
+//!   message is open. Both end before the session becomes [`Expect::Closed`]. After that the
+//!   session does not call [`Actions`].
+//! - While the session waits for the store, it takes no bytes. So replies are sent in the order of
+//!   the commands.
 //!
 //! A bare CR or LF in a command ends the session with 521, as Postfix does with
-//! `smtpd_forbid_bare_newline = reject` and that code. The bytes after it are a second command to
-//! some servers, so none of them is looked at. In a message, a bare CR or LF makes the session
-//! refuse the message (554), which is read to its true end. Then the session goes on, since both
-//! sides agree on that end.
+//! `smtpd_forbid_bare_newline = reject` and that code. Some servers take the bytes after it for a
+//! second command, so the session ignores these bytes. A message with a bare CR or LF is refused
+//! (554), and read to its true end. Then the session goes on, since both sides agree on that end.
 //!
 //! Implements: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
@@ -40,7 +39,7 @@ use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
 /// How long a client may take for its next command (RFC 5321 section 4.5.3.2.7).
 const COMMAND_TIMEOUT: Micros = Micros::from_secs(5 * 60);
-/// How long it may take for the next piece of a message (section 4.5.3.2.5).
+/// How long a client may take for the next piece of a message (section 4.5.3.2.5).
 const DATA_TIMEOUT: Micros = Micros::from_secs(3 * 60);
 
 /// One client's conversation with the server.
@@ -50,22 +49,22 @@ pub struct Session {
     waits_for: SmtpWaitsFor,
     greeted: Greeted,
     stopping: PlannedEnd,
-    /// Since the last accepted message.
+    /// Errors of the client since the last accepted message or login.
     faults: u8,
-    /// Commands without a message since the last accepted one.
+    /// Commands since the last accepted message that did not lead to a message.
     idle_commands: u8,
     refused_recipients: u8,
     transaction: Option<Transaction>,
     client_name: ClientName,
     identity: ClientIdentity,
     failed_logins: u8,
-    /// On the heap because it is needed for a moment, and a session lives for hours.
+    /// The exchange is on the heap because it is short-lived, and a session may last for hours.
     exchange: Option<Box<Exchange>>,
 }
 
 const _: () = assert!(size_of::<Session>() <= 176);
 
-/// What the session waits for. Each variant is one wait point with one handler.
+/// The event that the session waits for. There is one handler for each variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// The next command.
@@ -80,22 +79,22 @@ enum Expect {
     Stored,
     /// The client's next response in its login.
     LoginResponse,
-    /// The answer to its login.
+    /// The host's answer to a login.
     LoginAnswer,
-    /// TLS, and the session that replaces this one.
+    /// The TLS handshake. After it a new session replaces this session.
     Handshake,
-    /// Nothing any more.
+    /// Nothing: the session is over. It takes bytes and drops them.
     Closed,
 }
 
-/// What must happen before the session takes bytes again.
+/// The event after which the session takes bytes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SmtpWaitsFor {
-    /// More bytes than it was offered, and nothing else.
+    /// Bytes beyond those that were offered so far.
     Bytes,
     /// Space for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
     SendRoom,
-    /// A check of the sender, or of a recipient: [`Session::sender_known`].
+    /// The result of a check of the sender or of a recipient: [`Session::sender_known`].
     Sender,
     /// Space for the message: [`Session::message_room`].
     MessageRoom,
@@ -103,8 +102,8 @@ pub enum SmtpWaitsFor {
     Stored,
     /// [`Session::login_answered`].
     Login,
-    /// The TLS handshake, which the owner of the connection makes. The client's bytes that were not
-    /// taken must be thrown away, and [`Session::secured`] gives the session from then on.
+    /// The TLS handshake, done by the owner of the connection. The owner must drop bytes that the
+    /// session did not take. Then [`Session::secured`] creates the next session.
     Handshake,
     /// Nothing: the session is over.
     Nothing,
@@ -131,10 +130,9 @@ enum ClientIdentity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PlannedEnd {
     No,
-    /// The server stops, as soon as the message or the login under way is answered.
+    /// The server stops: the session ends as soon as the message or login in progress is answered.
     AfterMessage,
-    /// The password has changed: the session ends as soon as the complete message under way is
-    /// answered.
+    /// The password has changed: the session ends as soon as the complete message is answered.
     PasswordChanged,
 }
 
@@ -142,7 +140,7 @@ enum PlannedEnd {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Transaction {
     recipients: u16,
-    /// The most recipients that it may have.
+    /// The most recipients that the transaction may have.
     recipients_max: u16,
     character_set: CharacterSet,
     message: MessageState,
@@ -156,34 +154,34 @@ enum MessageState {
     BetweenChunks(MessageInput),
     /// Begun, and arriving: [`Expect`] has its state.
     Arriving,
-    /// Complete and handed over.
+    /// Complete, and passed to the host.
     Whole,
 }
 
-/// A message while it arrives, or the bytes that are read in place of one.
+/// A message while it arrives, or a refused message or chunk that is still read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct MessageInput {
-    /// The bytes of content so far, whether they were passed on or thrown away.
+    /// The number of bytes of content so far, including discarded bytes.
     bytes: u64,
     position: Position,
     handling: ContentHandling,
 }
 
-/// What happens to the bytes that arrive.
+/// Whether the bytes that arrive are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ContentHandling {
-    /// They are passed on.
+    /// The bytes are passed to the host.
     Kept,
-    /// They are thrown away, and at their end this reply is sent.
+    /// The bytes are discarded, and this reply is sent at their end.
     Refused(Reply),
 }
 
-/// What a handler has done with the bytes that it was given.
+/// The progress of a handler in the bytes that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum InputProgress {
-    /// It took this many bytes; there may be work for the next handler.
+    /// The handler took this many bytes. The rest is for the next handler.
     AndGoOn(usize),
-    /// It took this many bytes, and now something else must happen first.
+    /// The handler took this many bytes. The rest must wait for this event.
     AndWait(usize, SmtpWaitsFor),
 }
 
@@ -194,8 +192,8 @@ impl Session {
         Session::begin(actions)
     }
 
-    /// The TLS handshake with a client is done: the client begins again, and is not greeted again
-    /// (RFC 3207 section 4.2).
+    /// The TLS handshake after STARTTLS is complete. A new session begins, without a second
+    /// greeting (RFC 3207 section 4.2).
     pub fn secured(actions: &mut impl Actions) -> Session {
         Session::begin(actions)
     }
@@ -218,18 +216,18 @@ impl Session {
         }
     }
 
-    /// What must happen before the session takes bytes.
+    /// The event after which the session takes bytes again.
     pub fn waits_for(&self) -> SmtpWaitsFor {
         self.waits_for
     }
 
-    /// Bytes have arrived, or there may be space now for bytes that were offered before. Returns
-    /// how many were taken. The rest must be offered again, with the bytes that follow, when the
-    /// event of [`Session::waits_for`] has happened.
+    /// Handles bytes of the client, which have just arrived or are offered again. Returns the
+    /// number of bytes taken. The caller must offer the rest again, with the bytes that follow,
+    /// after the event of [`Session::waits_for`].
     ///
-    /// The rest of an incomplete command has at most [`crate::LINE_BYTES_MAX`] bytes, of a login's
-    /// response [`crate::RESPONSE_LINE_BYTES_MAX`]. Of a message, no byte is left over for lack of
-    /// further bytes.
+    /// An incomplete command in the rest has at most [`crate::LINE_BYTES_MAX`] bytes. An incomplete
+    /// response of a login has at most [`crate::RESPONSE_LINE_BYTES_MAX`]. Bytes of a message never
+    /// wait for further bytes.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
@@ -281,9 +279,9 @@ impl Session {
         taken
     }
 
-    /// The message that [`Actions::message_end`] handed over is on the disk, under the name
-    /// `identifier` (printable ASCII, at most 64 bytes), or never will be. The session takes bytes
-    /// again afterwards.
+    /// The host reports the result for a complete message. `Ok`: the message is on the disk, and
+    /// this is its identifier (printable ASCII, at most 64 bytes). Afterwards the session takes
+    /// bytes again.
     pub fn message_stored(
         &mut self,
         result: Result<&[u8], MessageRefusal>,
@@ -316,7 +314,7 @@ impl Session {
         }
     }
 
-    /// There is space for the message's bytes again. Offer them.
+    /// There is space for bytes of the message again. Offer the bytes again.
     pub fn message_room(&mut self, actions: &mut impl Actions) {
         if self.waits_for == SmtpWaitsFor::MessageRoom {
             self.waits_for = SmtpWaitsFor::Bytes;
@@ -333,7 +331,7 @@ impl Session {
     }
 
     /// The server is about to stop. A message that is being received is still accepted and
-    /// answered. Nothing else is begun (RFC 5321 section 3.8).
+    /// answered. No new command is handled (RFC 5321 section 3.8).
     pub fn stopping(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => {
@@ -343,7 +341,7 @@ impl Session {
         }
     }
 
-    /// The password by which the client has logged in is not valid any more: the session ends (RFC
+    /// The password by which the client has logged in is no longer valid: the session ends (RFC
     /// 5321 section 3.8). A complete message is still answered, and an incomplete one is dropped. A
     /// session without a login goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
@@ -355,9 +353,9 @@ impl Session {
         }
     }
 
-    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
-    /// the session waited for nothing but bytes; or that does not matter any more. Anything
-    /// incomplete is dropped, without a reply.
+    /// The client will send no more bytes, or the connection is lost. In the first case, the
+    /// session was offered all earlier bytes, and waits only for bytes. The session drops an
+    /// incomplete message, and ends without a reply.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.finish(actions);
@@ -423,7 +421,7 @@ impl Session {
         }
     }
 
-    /// The client has made an error: sends a reply, and ends the session after too many errors.
+    /// Replies to an error of the client, and ends the session after too many errors.
     fn fault(&mut self, reply: Reply, actions: &mut impl Actions) {
         if self.faults >= actions.settings().faults_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
@@ -450,7 +448,7 @@ impl Session {
         actions.close();
     }
 
-    /// Ends the transaction, if there is one, and drops its message, if that is not complete.
+    /// Ends an open transaction, and drops its message if the message is incomplete.
     fn transaction_over(&mut self, actions: &mut impl Actions) {
         let Some(transaction) = self.transaction.take() else { return };
         match transaction.message {
@@ -460,8 +458,8 @@ impl Session {
         actions.transaction_end();
     }
 
-    /// Renews the client's deadline, or stops the clock while the server is at work. An incomplete
-    /// line or command does not renew it: it was not taken.
+    /// Renews the client's deadline, or clears it while the client waits for the server. An
+    /// incomplete command does not renew the deadline, since its bytes were not taken.
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
             (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _)

@@ -1,4 +1,4 @@
-//! The handler of [`Expect::Command`]: one line, one reply.
+//! The handler of [`Expect::Command`]. Each line gets one reply.
 //!
 //! Implements: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
@@ -52,7 +52,7 @@ impl Session {
                 self.login_asked_for(mechanism, response, actions)
             }
             Ok(Command::StartTls) => self.tls_asked_for(actions),
-            // The following bytes are not SMTP, or where the next command begins is unknown.
+            // The following bytes are not SMTP, or the start of the next command is unknown.
             Err(fault @ (CommandError::NotSmtp | CommandError::BadChunk)) => {
                 self.end(reply::fault(fault), actions)
             }
@@ -60,8 +60,9 @@ impl Session {
         }
     }
 
-    /// Counts a command that does not lead to a message, unless the client has logged in.
-    /// Recipients and faults have limits of their own, and after MAIL no second one is accepted.
+    /// Counts a command that does not lead to a message, unless the client has logged in. Returns
+    /// whether there were too many. Recipients and errors have separate limits, and a transaction
+    /// accepts only one MAIL.
     fn has_said_too_much(
         &mut self,
         command: &Result<Command<'_>, CommandError>,
@@ -79,8 +80,7 @@ impl Session {
         self.idle_commands > actions.settings().idle_commands_max
     }
 
-    /// Whether the client sent more after this command instead of waiting for the reply, and is
-    /// refused for that.
+    /// Whether a client is refused for sending more bytes before the reply to `command`.
     pub(super) fn is_hasty(&self, command: &Command<'_>, actions: &impl Actions) -> bool {
         let waits = match command {
             Command::ExtendedHello(_) | Command::Hello(_) | Command::Data => true,
@@ -98,7 +98,7 @@ impl Session {
         self.client_name = ClientName::from(name);
     }
 
-    /// STARTTLS: this session is over, and its state is dropped with it.
+    /// STARTTLS: this session ends, with all its state.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
             SmtpTls::Absent => self.fault(reply::fault(CommandError::NotImplemented), actions),
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Limits how often a client may guess addresses.
+    /// Refuses a recipient, and limits how often a client may guess addresses.
     fn recipient_refused(&mut self, refusal: RecipientRefusal, actions: &mut impl Actions) {
         if self.refused_recipients >= actions.settings().refused_recipients_max {
             return self.end(reply::TOO_MANY_FAULTS, actions);
@@ -184,7 +184,7 @@ impl Session {
         if transaction.message != MessageState::NotBegun {
             return self.fault(reply::CHUNKS_BEGAN, actions);
         }
-        // Not counted as a fault: a pipelining client sends DATA before it has read that no
+        // This is not counted as a fault: a pipelining client sends DATA before it has read that no
         // recipient was accepted.
         if transaction.recipients == 0 {
             return actions.reply(reply::NO_RECIPIENT);
@@ -214,7 +214,8 @@ impl Session {
         }
     }
 
-    /// Where the next chunk goes: to the message that it continues, to a new one, or nowhere.
+    /// The message to which the next chunk belongs: the one that it continues, a new one, or a
+    /// refused one.
     fn chunk_to_fill(&mut self, actions: &mut impl Actions) -> MessageInput {
         let Some(transaction) = self.transaction else {
             return MessageInput::refused(reply::MAIL_FIRST);
@@ -237,7 +238,7 @@ impl Session {
             || actions.may_answer(path, self.client_name.as_str())
     }
 
-    /// Whether the message that DATA or BDAT would begin can begin now.
+    /// Whether the message of DATA or the first BDAT may begin now.
     pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
         let begins = |transaction: &Transaction| {
             transaction.recipients > 0 && transaction.message == MessageState::NotBegun
@@ -271,16 +272,16 @@ impl Session {
     }
 }
 
-/// Why a transaction accepts no further recipient at all.
+/// Why a transaction does not accept a recipient, whatever the host would answer.
 enum Untaken {
-    /// The client must not name one now.
+    /// The client made an error, which gets this reply.
     Wrong(Reply),
-    /// It has as many as it may have.
+    /// The transaction has its most recipients already.
     Full,
 }
 
 impl Transaction {
-    /// Whether a recipient may be named.
+    /// Whether the client may name `path` as a recipient now.
     fn check_recipient(&self, path: &ForwardPath<'_>) -> Result<(), Untaken> {
         match () {
             () if self.message != MessageState::NotBegun => {

@@ -1,12 +1,12 @@
 //! AUTH: logging in.
 //!
-//! A wrong name and a wrong password get the same answer after the same time. The server chooses
-//! that time, and the session waits.
+//! A wrong name and a wrong password get the same answer after the same time. The host chooses that
+//! time, and the session waits until the host reports the result.
 //!
-//! A client that proves its identity by SCRAM is accepted before it knows that the server has the
-//! password too. It is logged in once it acknowledges the server's signature. The signature is one
-//! more challenge, to which the client responds with an empty line (in RFC 4954 section 4 the final
-//! reply cannot carry it).
+//! With SCRAM, the server accepts the client's proof before the client knows that the server knows
+//! the password too. The client is logged in once it acknowledges the server's signature. The
+//! signature is one more challenge, to which the client responds with an empty line (by RFC 4954
+//! section 4, the final reply cannot carry the signature).
 //!
 //! Implements: RFC 4954 sections 4 and 6, RFC 3207 section 4, RFC 6409 section 4.3, RFC 8314
 //! section 3.3.
@@ -98,15 +98,16 @@ impl Session {
         self.fault(fault, actions);
     }
 
-    /// Ends the exchange, if there is one. If a login was granted, it is not wanted.
+    /// Ends an exchange in progress. If the login was granted already, it is abandoned.
     pub(super) fn exchange_over(&mut self, actions: &mut impl Actions) {
         if self.exchange.take().is_some_and(|exchange| exchange.is_signed()) {
             actions.abandon_login();
         }
     }
 
-    /// The login is granted, with the server's signature, if there is one; or it is refused. The
-    /// session takes bytes again afterwards.
+    /// The host reports the result of a login. `Ok`: the login is granted. Some mechanisms also
+    /// need a signature, which proves to the client that the server knows the password. Afterwards
+    /// the session takes bytes again.
     pub fn login_answered(
         &mut self,
         result: Result<Option<ServerSignature>, AuthRefusal>,

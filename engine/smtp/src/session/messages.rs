@@ -1,7 +1,8 @@
-//! The handlers of [`Expect::MessageData`] and [`Expect::ChunkData`]: a message streams by.
+//! The handlers of [`Expect::MessageData`] and [`Expect::ChunkData`]: the bytes of a message
+//! arrive.
 //!
-//! A refused message is read to its end, or its rest would be taken for commands. A client that
-//! goes on beyond twice the limit is disconnected.
+//! A refused message is read to its end, since its rest would otherwise be taken for commands. A
+//! client that sends more than twice the size limit is disconnected.
 //!
 //! Implements: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
 
@@ -74,7 +75,7 @@ impl Session {
         InputProgress::AndGoOn(taken)
     }
 
-    /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done.
+    /// Passes a run of a message to the host, or discards it. Returns the number of bytes taken.
     fn run_arrived(
         &mut self,
         incoming: &mut MessageInput,
@@ -92,8 +93,7 @@ impl Session {
                 );
             }
             ContentRun::BareLineEnd(count, position) => {
-                // Of two reasons, the one that comes first in the message counts, however the
-                // message is cut.
+                // The first reason in the message counts, however the message is cut into pieces.
                 self.refuse_if_nul(incoming, bytes.get(..count).unwrap_or(bytes), actions);
                 self.refuse_if_too_big(incoming, count, actions);
                 self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);
@@ -134,7 +134,7 @@ impl Session {
         count
     }
 
-    /// The end of data has come.
+    /// The end of data has arrived.
     fn message_completed(&mut self, incoming: MessageInput, actions: &mut impl Actions) {
         match incoming.handling {
             ContentHandling::Refused(reply) => {
@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// The last byte of a chunk has come.
+    /// The last byte of a chunk has arrived.
     pub(super) fn chunk_completed(
         &mut self,
         mut chunk: MessageInput,
@@ -173,13 +173,13 @@ impl Session {
                 self.expect = Expect::Command;
                 self.stop_if_stopping(actions);
             }
-            // Also if other chunks follow: a refused message stays refused, and they find no
-            // transaction.
+            // A refused message is answered even if more chunks follow. Since the transaction ends,
+            // these chunks are refused too.
             _ => self.message_completed(chunk, actions),
         }
     }
 
-    /// The message was answered: the transaction is over.
+    /// Ends the transaction after its message was answered.
     pub(super) fn message_answered(&mut self, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.expect = Expect::Command;
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// Refuses a message with a NUL (RFC 5321 section 2.3.8 excludes it). A later server that drops
-    /// NUL could find an end of data where this one found none.
+    /// NUL could find an end of data where this server found none.
     fn refuse_if_nul(
         &mut self,
         incoming: &mut MessageInput,
@@ -221,7 +221,8 @@ impl Session {
         }
     }
 
-    /// Throws away the message so far, and its later bytes. The first reason stays.
+    /// Discards the message so far, and its later bytes. If the message is refused already, the
+    /// first reason stays.
     pub(super) fn refuse(
         &mut self,
         incoming: &mut MessageInput,
@@ -252,7 +253,8 @@ impl Session {
     }
 }
 
-/// From now on the server is at work, not the client.
+/// Passes the end of the message to the host. The client has no deadline while it waits for the
+/// server.
 fn end(actions: &mut impl Actions) -> Result<(), MessageRefusal> {
     actions.set_deadline(None);
     actions.message_end()

@@ -1,4 +1,4 @@
-//! Every command, in and out of order.
+//! Tests of every command, in and out of order.
 
 use std::string::ToString;
 
@@ -239,8 +239,8 @@ fn recipients_are_refused_separately_with_a_reason() {
 #[test]
 fn guessing_recipients_ends_the_session() {
     let mut talk = Conversation::addressed();
-    let told = "421 4.7.0 Too many unknown recipients from your IP address, try again later\r\n";
-    talk.exchange(&[("RCPT TO:<guessed@mail.test>\r\n", told)]);
+    let reply = "421 4.7.0 Too many unknown recipients from your IP address, try again later\r\n";
+    talk.exchange(&[("RCPT TO:<guessed@mail.test>\r\n", reply)]);
     assert!(talk.world.closed && talk.world.is_settled());
 }
 
@@ -248,8 +248,8 @@ fn guessing_recipients_ends_the_session() {
 fn long_reason_is_cut_to_one_line() {
     let mut talk = Conversation::addressed();
     talk.world.reason = "x".repeat(2_000);
-    let told = std::format!("554 5.7.1 {}\r\n", "x".repeat(500));
-    talk.exchange(&[("RCPT TO:<unwanted@mail.test>\r\n", told.as_str())]);
+    let reply = std::format!("554 5.7.1 {}\r\n", "x".repeat(500));
+    talk.exchange(&[("RCPT TO:<unwanted@mail.test>\r\n", reply.as_str())]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Dot-stuffing, against an oracle that sees the whole message.
+//! Tests of dot-stuffing, against an oracle that works on the whole message.
 
 use std::string::String;
 use std::vec::Vec;

@@ -58,7 +58,7 @@ fn only_a_complete_command_renews_the_deadline() {
 fn deadline_stops_while_the_store_works() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
-    // From the end of the message on, the host sets it.
+    // After the end of the message, the host sets the deadline.
     talk.world.end_patience = Some(Micros(1));
     talk.says("DATA\r\n.\r\n");
     talk.replies();
@@ -72,7 +72,7 @@ fn deadline_stops_while_the_store_works() {
 }
 
 #[test]
-fn stopping_server_says_so_at_once_between_commands() {
+fn stop_is_announced_at_once_between_commands() {
     for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
         talk.says("NOO");
         talk.session.stopping(&mut talk.world);
@@ -98,7 +98,7 @@ fn stopping_server_still_accepts_the_arriving_message() {
 }
 
 #[test]
-fn stopping_server_still_answers_for_the_store() {
+fn stopping_server_still_answers_a_complete_message() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     talk.says("DATA\r\n.\r\n");
@@ -166,14 +166,14 @@ fn message_does_not_begin_before_its_sender_is_checked() {
         talk.session.sender_known(&mut talk.world);
         talk.says("");
         assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Sender, "not yet");
-        let asked = talk.world.log.iter().filter(|line| *line == "who is client.test").count();
-        assert_eq!((asked, talk.replies().as_str()), (2, ""));
+        let checks = talk.world.log.iter().filter(|line| *line == "who is client.test").count();
+        assert_eq!((checks, talk.replies().as_str()), (2, ""));
         talk.world.sender_is_unknown = false;
         talk.session.sender_known(&mut talk.world);
         assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
         talk.says("");
-        let said = talk.replies();
-        assert!(said.starts_with(reply), "{said}");
+        let replies = talk.replies();
+        assert!(replies.starts_with(reply), "{replies}");
     }
 }
 
@@ -192,10 +192,10 @@ fn recipient_is_not_answered_before_it_is_checked() {
         (SmtpWaitsFor::Sender, ""),
         "not yet"
     );
-    let asked = |talk: &Conversation| {
+    let checks = |talk: &Conversation| {
         talk.world.log.iter().filter(|line| line.starts_with("who is <")).count()
     };
-    assert_eq!(asked(&talk), 2);
+    assert_eq!(checks(&talk), 2);
     talk.world.recipient_is_unknown = false;
     talk.session.sender_known(&mut talk.world);
     talk.says("");
@@ -213,7 +213,8 @@ fn recipient_is_not_answered_before_it_is_checked() {
     }
 }
 
-/// Otherwise a client could cause as many checks as it likes, and none would be counted.
+/// If refused recipients were checked, a client could cause any number of checks, and no limit
+/// would count them.
 #[test]
 fn refused_recipient_is_not_checked() {
     let mut talk = Conversation::greeted();

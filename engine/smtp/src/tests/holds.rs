@@ -1,4 +1,4 @@
-//! How long a message is held, as its sender asks.
+//! Tests of holds: how long a message is held at the client's request.
 
 use std::format;
 use std::string::ToString;

@@ -1,4 +1,4 @@
-//! AUTH: logging in.
+//! Tests of AUTH.
 
 use std::format;
 use std::string::ToString;
@@ -90,16 +90,16 @@ fn mail_requires_a_login() {
 fn changed_password_ends_a_logged_in_session() {
     const OVER: &str = "421 4.7.0 Your password has changed, log in again\r\n";
     let begun = "MAIL FROM:<ada@mail.test>\r\nRCPT TO:<bob@mail.test>\r\n";
-    for said in
+    for input in
         ["", "NOO", begun, "DATA\r\nhalf", "BDAT 4\r\nha", "BDAT 4\r\nhalf", "AUTH LOGIN\r\n"]
     {
         let mut talk = talk();
         talk.exchange(&[(PLAIN, IN)]);
         talk.says(begun);
-        talk.says(said);
+        talk.says(input);
         talk.replies();
         talk.session.password_changed(&mut talk.world);
-        assert_eq!(talk.replies(), OVER, "{said}");
+        assert_eq!(talk.replies(), OVER, "{input}");
         assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
         talk.session.password_changed(&mut talk.world);
         assert_eq!(talk.replies(), "");
@@ -119,13 +119,13 @@ fn changed_password_ends_a_logged_in_session() {
 
 #[test]
 fn changed_password_keeps_a_session_without_login() {
-    for said in ["", "NOO", "AUTH LOGIN\r\n", PLAIN] {
+    for input in ["", "NOO", "AUTH LOGIN\r\n", PLAIN] {
         let mut talk = talk();
         talk.login_answer = None;
-        talk.says(said);
+        talk.says(input);
         talk.replies();
         talk.session.password_changed(&mut talk.world);
-        assert!(talk.replies().is_empty() && !talk.world.closed, "{said}");
+        assert!(talk.replies().is_empty() && !talk.world.closed, "{input}");
     }
 }
 
@@ -212,7 +212,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
         ("*\r\n", GIVEN_UP),
         ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
         ("YWRh!\r\n", MALFORMED),
-        // On behalf of another account.
+        // A login on behalf of another account.
         ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", WRONG),
         ("NOOP\r\n", "250 2.0.0 OK\r\n"),
     ]);

@@ -1,4 +1,4 @@
-//! Valid and invalid addresses.
+//! Tests of valid and invalid addresses.
 
 use core::net::IpAddr;
 use std::string::ToString;

@@ -1,5 +1,5 @@
-//! Properties that hold whatever a client sends: no panic, no byte too many, well-formed replies,
-//! and everything that begins also ends.
+//! Random clients: no panic, no kept bytes beyond the longest line, well-formed replies, and an end
+//! for each message, transaction and login.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::world::{Conversation, World};
 
-/// Pieces that lead a session deep into its states, and noise.
+/// Pieces of valid commands and messages, which reach all states of a session, and random bytes.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let words: Vec<&[u8]> = std::vec![
         b"EHLO a\r\n",

@@ -1,4 +1,5 @@
-//! Pipelining, and lack of buffer space: the replies are the same however slowly anything goes.
+//! Tests of pipelining and of little buffer space: the replies depend neither on the pieces of the
+//! input nor on the space.
 
 use std::string::String;
 use std::vec::Vec;
@@ -120,7 +121,7 @@ fn bytes_without_store_space_are_not_taken() {
     assert_eq!(talk.kept, b"def\r\n.\r\n");
     talk.world.message_room = 100;
     talk.says("");
-    assert_eq!(talk.kept, b"def\r\n.\r\n", "nothing is offered before the server says so");
+    assert_eq!(talk.kept, b"def\r\n.\r\n", "nothing is offered before the server reports space");
     talk.session.message_room(&mut talk.world);
     assert_eq!(talk.world.deadline, Some(machine::Micros::from_secs(180)));
     talk.says("");
@@ -209,10 +210,10 @@ fn filter_refusal_has_its_words_in_one_line() {
         [(MessageRefusal::Unwanted, "550 5.7.1"), (MessageRefusal::Unsure, "451 4.7.1")]
     {
         let long = "x".repeat(2_000);
-        for (reason, told) in
+        for (reason, printed) in
             [("spam\r\n250 ha: \u{e4}ha", "spam250 ha: ha"), (&long, &long[..500])]
         {
-            let reply = std::format!("{code} {told}\r\n");
+            let reply = std::format!("{code} {printed}\r\n");
             let mut talk = Conversation::addressed();
             talk.world.reason = reason.into();
             talk.store_answers = false;

@@ -1,4 +1,4 @@
-//! AUTH SCRAM-SHA-256: the example of RFC 7677, and failures.
+//! Tests of AUTH SCRAM-SHA-256, with the example of RFC 7677.
 
 use std::format;
 use std::string::{String, ToString};
@@ -27,7 +27,8 @@ fn talk() -> Conversation {
     talk
 }
 
-/// A client with an accepted proof, after our signature was sent.
+/// A conversation in which the host has accepted the client's proof and the session has sent the
+/// server's signature.
 fn signed() -> Conversation {
     let mut talk = talk();
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
@@ -64,14 +65,17 @@ fn scram_login_completes_after_the_server_signature() {
 
 #[test]
 fn cancelled_scram_login_is_no_login() {
-    for (said, reply) in [
+    for (response, reply) in [
         ("*", GIVEN_UP),
         ("AA==", MALFORMED),
         ("NOOP", MALFORMED),
         (&"A".repeat(2_000), "500 5.5.2 Line too long\r\n"),
     ] {
         let mut talk = signed();
-        talk.exchange(&[(&line(said), reply), (SENDER, "530 5.7.0 Authentication required\r\n")]);
+        talk.exchange(&[
+            (&line(response), reply),
+            (SENDER, "530 5.7.0 Authentication required\r\n"),
+        ]);
         assert_eq!(talk.world.log[2], "no login");
         talk.exchange(&[
             ("\r\n", "500 5.5.1 Unknown command\r\n"),

@@ -1,4 +1,5 @@
-//! Invalid line ends: no message can be read as two, and no command hides behind another.
+//! Tests of invalid line ends: no server reads one message as two, and no line contains a second
+//! command.
 
 use std::format;
 use std::vec::Vec;
@@ -9,7 +10,7 @@ use super::world::Conversation;
 
 const REFUSED: &str = "554 5.6.0 Message contains a bare CR or LF; lines must end with CRLF\r\n";
 
-/// Everything that some server takes for the end of data, although it is not.
+/// Texts that some server takes for the end of data, although they are not.
 const FALSE_ENDS: &[&str] = &[
     "\n.\n",
     "\n.\r\n",
@@ -157,7 +158,7 @@ fn cr_waits_for_its_lf() {
     talk.exchange(&[("NOOP\r", ""), ("\n", "250 2.0.0 OK\r\n")]);
 }
 
-/// The end of data by the standard.
+/// The position after the end of data, by RFC 5321.
 fn end_of_data(sent: &[u8]) -> Option<usize> {
     if sent.starts_with(b".\r\n") {
         return Some(3);

@@ -1,4 +1,4 @@
-//! STARTTLS: nothing that was said in the clear is used under TLS.
+//! Tests of STARTTLS: no plaintext state survives the handshake.
 
 use machine::Micros;
 
@@ -13,7 +13,7 @@ fn talk_with(tls: SmtpTls) -> Conversation {
     Conversation::with(world)
 }
 
-/// Makes the handshake that the session asks for.
+/// The server does the handshake that the session asks for.
 fn secure(talk: &mut Conversation) {
     assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Handshake);
     talk.kept.clear();
@@ -85,11 +85,11 @@ fn bytes_after_starttls_are_discarded() {
     const INJECTED: &str = "NOOP\r\nEHLO thief.test\r\nMAIL FROM:<thief@example.org>\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
         let mut talk = talk_with(SmtpTls::Offered);
-        let (with_it, after_it) = INJECTED.split_at(cut);
-        talk.says([b"STARTTLS\r\n", with_it.as_bytes()].concat());
-        talk.says(after_it);
+        let (with_starttls, after_starttls) = INJECTED.split_at(cut);
+        talk.says([b"STARTTLS\r\n", with_starttls.as_bytes()].concat());
+        talk.says(after_starttls);
         assert_eq!(talk.replies(), START);
-        assert!(talk.kept.is_empty() && !talk.world.closed, "all of it is thrown away");
+        assert!(talk.kept.is_empty() && !talk.world.closed, "all injected bytes are dropped");
         assert!(talk.world.log.is_empty());
         secure(&mut talk);
         talk.exchange(&[(

@@ -1,4 +1,4 @@
-//! The reports that the sender wants: what is accepted, what is refused, and what is kept.
+//! Tests of the reports that the sender wants: which parameters are accepted, refused and kept.
 
 use std::format;
 use std::string::String;
@@ -13,7 +13,7 @@ const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";
 const RECIPIENT_OK: &str = "250 2.1.5 Recipient OK\r\n";
 const SYNTAX: &str = "501 5.5.4 Invalid parameter value\r\n";
 
-/// What was noted of a command that got this reply.
+/// Sends `command`, which must get `reply`. Returns the log lines about the wanted reports.
 #[track_caller]
 fn noted(command: &str, reply: &str) -> Vec<String> {
     let mut talk = Conversation::greeted();
@@ -41,7 +41,7 @@ fn dsn_is_supported_even_if_not_announced() {
 
 #[test]
 fn ret_and_envid_are_read_once_each() {
-    for (parameters, wishes) in [
+    for (parameters, expected) in [
         ("RET=FULL", "returned Some(Full) as None"),
         ("ret=hdrs envid=QQ314159", "returned Some(Header) as Some(\"QQ314159\")"),
         ("ENVID=a+20b+2B+3D!,~", "returned None as Some(\"a+20b+2B+3D!,~\")"),
@@ -53,7 +53,7 @@ fn ret_and_envid_are_read_once_each() {
     ] {
         assert_eq!(
             noted(&format!("MAIL FROM:<a@b> {parameters}"), SENDER_OK),
-            [wishes],
+            [expected],
             "{parameters}"
         );
     }

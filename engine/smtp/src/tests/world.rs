@@ -1,5 +1,5 @@
-//! A server around the session under test: it records everything, and asserts the contract of a
-//! session.
+//! A server around the session under test. It records all actions, and asserts the session's
+//! obligations.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -20,7 +20,7 @@ pub(super) struct World {
     pub(super) settings: SmtpSettings,
     pub(super) hostname: String,
     pub(super) send_room: usize,
-    /// Replies since the last call.
+    /// Replies that the test has not taken yet.
     pub(super) sent: Vec<u8>,
     /// All actions of the session except replies and the bytes of messages.
     pub(super) log: Vec<String>,
@@ -28,27 +28,27 @@ pub(super) struct World {
     pub(super) message: Vec<u8>,
     /// The complete messages.
     pub(super) messages: Vec<Vec<u8>>,
-    /// How many bytes `message_bytes` takes before it asks to wait.
+    /// The number of bytes that `message_bytes` still takes before there is no space.
     pub(super) message_room: usize,
     pub(super) sender_refusal: Option<SenderRefusal>,
     /// Whether a check must end before a message begins.
     pub(super) sender_is_unknown: bool,
     /// Whether a check must end before a recipient is answered.
     pub(super) recipient_is_unknown: bool,
-    /// Why no mail is accepted from the client.
+    /// The reason for the refusal of all mail from the client.
     pub(super) reason: String,
     pub(super) begin_refusal: Option<MessageRefusal>,
-    /// Returned once the message has this many bytes.
+    /// The refusal of `message_bytes`, once the message has this many bytes.
     pub(super) bytes_refusal: Option<(usize, MessageRefusal)>,
     pub(super) end_refusal: Option<MessageRefusal>,
-    /// How long the result of a message may take.
+    /// The deadline that the host sets at the end of a message.
     pub(super) end_patience: Option<Micros>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     pub(super) login_open: bool,
     /// The server's signature for a client that has proved the password.
     signature: Option<ServerSignature>,
-    /// Whether that login was granted.
+    /// Whether a login with a signature was granted.
     is_signed: bool,
     transaction_open: bool,
     message_open: bool,
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// Whether everything that began has ended.
+    /// Whether no transaction, message or login is open.
     pub(super) fn is_settled(&self) -> bool {
         !self.transaction_open && !self.message_open && !self.message_whole && !self.login_open
     }
@@ -292,7 +292,7 @@ impl Actions for World {
     }
 }
 
-/// A session, its server and the bytes that it did not take yet.
+/// A session, its server, and the bytes that the session has not taken yet.
 pub(super) struct Conversation {
     pub(super) session: Session,
     pub(super) world: World,
@@ -303,7 +303,7 @@ pub(super) struct Conversation {
     pub(super) send_room_step: usize,
     /// Whether the store answers at once.
     pub(super) store_answers: bool,
-    /// The server's answer to logins. `None`: not yet.
+    /// The result of each login. `None`: the host has none yet.
     pub(super) login_answer: Option<Result<(), AuthRefusal>>,
 }
 
@@ -332,7 +332,7 @@ impl Conversation {
         conversation
     }
 
-    /// The same, after EHLO.
+    /// A client that has sent EHLO.
     pub(super) fn greeted() -> Conversation {
         let mut conversation = Conversation::new();
         conversation.says("EHLO client.test\r\n");
@@ -340,7 +340,7 @@ impl Conversation {
         conversation
     }
 
-    /// The same, after MAIL and RCPT.
+    /// A client that has sent EHLO, MAIL and RCPT.
     pub(super) fn addressed() -> Conversation {
         let mut conversation = Conversation::greeted();
         conversation.exchange(&[
@@ -350,8 +350,8 @@ impl Conversation {
         conversation
     }
 
-    /// The client sends; then every event that the session waits for happens, until it waits only
-    /// for bytes.
+    /// The client sends bytes. Then the session gets the events that it waits for, until it waits
+    /// for more bytes or for an event that the test withholds.
     pub(super) fn says(&mut self, bytes: impl AsRef<[u8]>) {
         self.kept.extend_from_slice(bytes.as_ref());
         loop {
@@ -398,7 +398,7 @@ impl Conversation {
         sent
     }
 
-    /// For each pair: the client sends the first, and the server replies exactly the second.
+    /// For each pair, sends the first text and checks that the second is the exact reply.
     #[track_caller]
     pub(super) fn exchange(&mut self, lines: &[(&str, &str)]) {
         for (client, server) in lines {
@@ -408,7 +408,7 @@ impl Conversation {
     }
 }
 
-/// Every line has its code, its separator and its end, and is not too long.
+/// Asserts that every line has a code, a separator and a line end, and is not too long.
 pub(super) fn assert_well_formed(replies: &str) {
     assert!(replies.is_empty() || replies.ends_with("\r\n"), "{replies:?}");
     for line in replies.split_terminator("\r\n") {
