@@ -1,7 +1,7 @@
 //! The cache of answers.
 //!
 //! Invariant: all answers together take at most the bytes of the limit. The oldest answer is
-//! evicted first, valid or not; a frequent question soon brings it back.
+//! evicted first, even if it is still valid. A frequent question soon fetches the answer again.
 
 use alloc::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use machine::{Instant, Micros};
 
 use crate::question::{Answer, Question, Record};
 
-/// The memory of an answer beside its records and its name: its entries in both trees.
+/// The memory of an answer's entries in both trees, in bytes, without its records and names.
 const OVERHEAD: usize = 192;
-/// One answer may take this fraction of all bytes.
+/// One answer may take at most the limit divided by this number.
 const LARGEST_SHARE: usize = 64;
 
 struct CachedAnswer {
@@ -23,7 +23,7 @@ struct CachedAnswer {
 
 pub(crate) struct AnswerCache {
     known: BTreeMap<Question, CachedAnswer>,
-    /// The same answers, oldest first.
+    /// The questions of the cached answers, oldest first.
     learned: BTreeMap<u64, Question>,
     answers: u64,
     bytes: usize,
@@ -79,7 +79,7 @@ impl AnswerCache {
         }
     }
 
-    /// The bytes of all answers.
+    /// The memory of all answers, in bytes.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         assert_eq!(self.known.len(), self.learned.len());
@@ -87,7 +87,7 @@ impl AnswerCache {
     }
 }
 
-/// The bytes of an answer with these records, including its question.
+/// The memory of a cached answer with these records, in bytes, including its question.
 pub(crate) fn footprint(question: &Question, records: &[Record]) -> usize {
     let records = records.iter().map(|record| size_of::<Record>() + record.footprint());
     OVERHEAD + 2 * question.name.as_str().len() + records.sum::<usize>()

@@ -1,26 +1,26 @@
-//! The answers so far, for a check that needs several.
+//! The answers that a check with several questions has got so far.
 
 use alloc::collections::BTreeMap;
 
 use crate::cache::footprint;
 use crate::question::{Answer, Question, Unanswered};
 
-/// Answers to questions. A check that needs several is a plain function of it: it returns the next
-/// question ([`Missing`]), and is called again with the answer.
+/// The answers that a check has got so far. A check with several questions is a plain function of
+/// its knowledge: it returns the next question ([`Missing`]), and is called again with the answer.
 #[derive(Default, Debug)]
 pub struct Knowledge {
     known: BTreeMap<Question, Result<Answer, Unanswered>>,
     bytes: usize,
 }
 
-/// The question that must be answered first.
+/// The question that must be answered before the check can go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing(pub Question);
 
 impl Knowledge {
     /// The answer to a question.
     ///
-    /// Errors: [`Missing`].
+    /// Errors: [`Missing`] if the question has no result yet.
     pub fn of(&self, question: Question) -> Result<Result<&Answer, Unanswered>, Missing> {
         match self.known.get(&question) {
             Some(known) => Ok(known.as_ref().map_err(|why| *why)),
@@ -28,14 +28,14 @@ impl Knowledge {
         }
     }
 
-    /// Takes in the result of a question.
+    /// Stores the result of a question.
     pub fn learn(&mut self, question: Question, answer: Result<Answer, Unanswered>) {
         let records = answer.as_ref().map_or(&[][..], |answer| &answer.records);
         self.bytes += footprint(&question, records);
         self.known.insert(question, answer);
     }
 
-    /// Its approximate size in memory, in bytes.
+    /// The approximate memory of all answers, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

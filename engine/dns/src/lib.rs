@@ -1,5 +1,5 @@
 //! A stub resolver (RFC 1034 §5.3.1). It asks the name servers that the network or the
-//! configuration names. Each of these is a recursive resolver. Answers are cached for as long as
+//! configuration names. Each name server is a recursive resolver. Answers are cached for as long as
 //! they are valid.
 //!
 //! ```text
@@ -9,9 +9,11 @@
 //!                                                     ▴    │ silence, refusal
 //!                                                     └────┘ the next server
 //! ```
-//! Pure: datagrams and bytes of streams go in, and actions come out of [`Resolver::next_action`].
+//! The resolver does no I/O. The caller passes it datagrams and bytes of streams, and carries out
+//! the actions of [`Resolver::next_action`].
 //!
-//! A library reads and writes the wire format (`domain`). Only the requested records are passed on.
+//! The crate `domain` reads and writes the wire format. An answer contains only the requested
+//! records.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,8 +1,9 @@
-//! Questions and answers on the wire (RFC 1035 §4), read and written by a library.
+//! Questions and answers in the wire format (RFC 1035 §4), which the crate `domain` reads and
+//! writes.
 //!
-//! An answer is ours if it repeats the identifier and the question byte for byte, including the
-//! random upper and lower case (draft-vixie-dnsext-dns0x20). An attacker that cannot see the
-//! question has to guess these and the port.
+//! An answer belongs to our question if it repeats the identifier and the question byte for byte,
+//! including the random upper and lower case (draft-vixie-dnsext-dns0x20). An attacker that cannot
+//! see the question has to guess all of these, and the port.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -21,23 +22,23 @@ use crate::question::{Answer, Question, Record, RecordKind, Unanswered};
 const DATAGRAM_BYTES_MAX: u16 = 1232;
 /// The length of a header.
 const HEADER_BYTES: usize = 12;
-/// The most aliases in a chain that are followed.
+/// The most aliases of a chain that are followed.
 const ALIASES_MAX: usize = 12;
 /// The most records of an answer that are read.
 const RECORDS_MAX: usize = 128;
 
-/// The longest time in seconds for which an answer is cached, and for which a missing name is
-/// cached (RFC 2308 §5).
+/// The longest time for which an answer is cached, in seconds.
 const TTL_MAX: u32 = 86_400;
+/// The longest time for which a negative answer is cached, in seconds (RFC 2308 §5).
 const NEGATIVE_TTL_MAX: u32 = 3_600;
 
 type Read<'a> = ParsedRecord<'a, [u8]>;
 
-/// A question as it is sent.
+/// A question in the form in which it is sent.
 pub(crate) struct OutgoingQuery {
     /// The whole message.
     pub(crate) bytes: Vec<u8>,
-    /// The range of bytes that a correct answer repeats after its header.
+    /// The range of the question in `bytes`. A correct answer has the same bytes at the same place.
     question: core::ops::Range<usize>,
 }
 
@@ -54,7 +55,7 @@ impl OutgoingQuery {
         let header = builder.header_mut();
         header.set_id(identifier);
         header.set_rd(true);
-        // Asks whether the answer is authenticated (RFC 6840 §5.7).
+        // Asks the server to say whether the answer is authenticated (RFC 6840 §5.7).
         header.set_ad(true);
         let mut builder = builder.question();
         builder.push((&name, question.kind.rtype())).ok()?;
@@ -82,21 +83,21 @@ impl OutgoingQuery {
     }
 }
 
-/// The kind of a message from the server that was asked.
+/// A message that has arrived for a question, after it was read.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum ReceivedReply {
     /// The answer, valid for this many seconds.
     Answer(Answer, u32),
     /// The server has no answer.
     Unanswered(Unanswered),
-    /// It was truncated.
+    /// The answer was truncated.
     Truncated,
-    /// It is no answer to this question: it may be forged.
+    /// The message does not answer this question. It may be forged.
     Foreign,
 }
 
-/// Reads a reply to a question. `is_stream`: it came on a stream, where guessing is not possible;
-/// there a server may change the case of the name.
+/// Reads a reply to a question. `is_stream`: the reply came on a stream, where an attacker cannot
+/// guess. There a server may change the case of the name.
 pub(crate) fn read(
     bytes: &[u8],
     question: &Question,
@@ -131,7 +132,8 @@ pub(crate) fn read(
     }
 }
 
-/// `None` if a relevant part is cut off or malformed.
+/// Reads the records of an answer, and its lifetime in seconds. `None`: a relevant part is cut off
+/// or malformed.
 fn read_answer(message: &Message<[u8]>, question: &Question) -> Option<(Answer, u32)> {
     let mut all = Vec::new();
     for record in message.answer().ok()?.take(RECORDS_MAX) {
@@ -153,8 +155,8 @@ fn read_answer(message: &Message<[u8]>, question: &Question) -> Option<(Answer, 
     Some((Answer { records, exists, is_authenticated: message.header().ad() }, ttl))
 }
 
-/// The owner of the records, after all aliases. `None` if they form a circle, or a chain that is
-/// too long.
+/// The owner of the records, after all aliases. `None`: the aliases form a circle, or a chain that
+/// is too long.
 fn follow_aliases(all: &[Read<'_>], name: &Name, ttl: &mut u32) -> Option<Labels> {
     let mut owner = name.labels()?;
     for _ in 0..=ALIASES_MAX {
@@ -210,8 +212,8 @@ fn read_record(record: &Read<'_>, kind: RecordKind) -> Option<Record> {
     })
 }
 
-/// For how many seconds a negative answer is valid (RFC 2308 §5). `None`: the answer does not say,
-/// and is not cached.
+/// The lifetime of a negative answer, in seconds (RFC 2308 §5). `None`: the answer states no
+/// lifetime, and is not cached.
 fn negative_ttl(message: &Message<[u8]>) -> Option<u32> {
     let mut authorities = message.authority().ok()?.limit_to::<Soa<ParsedName<&[u8]>>>();
     let start = authorities.next()?.ok()?;

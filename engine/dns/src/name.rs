@@ -15,16 +15,16 @@ use domain::base::name::NameBuilder;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Box<str>);
 
-/// A name in the library.
+/// A name in the form of the crate `domain`.
 pub(crate) type Labels = domain::base::Name<Vec<u8>>;
 
-/// A text is not a domain name: a label is empty or has more than 63 bytes, the whole has more than
-/// 255 with the lengths, or an escape is invalid.
+/// The text is not a domain name. Either a label is empty or has more than 63 bytes, the name has
+/// more than 255 bytes in the wire format, or an escape is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAName;
 
 impl Name {
-    /// The name in a text, with the last dot or without.
+    /// Parses a name, with or without the last dot.
     ///
     /// Errors: [`NotAName`].
     pub fn parse(text: &str) -> Result<Name, NotAName> {
@@ -34,7 +34,7 @@ impl Name {
         Labels::from_str(text).map(|labels| Name::of(&labels)).map_err(|_| NotAName)
     }
 
-    /// The name with these bytes. Dots separate its labels; all other bytes are part of them.
+    /// The name with these bytes. Dots separate the labels. All other bytes belong to labels.
     ///
     /// Errors: [`NotAName`].
     pub fn of_bytes(text: &[u8]) -> Result<Name, NotAName> {
@@ -57,12 +57,12 @@ impl Name {
 
     /// The name of an address in a DNS list (RFC 5782 §2.1 and §2.4).
     ///
-    /// Errors: [`NotAName`] if it is too long.
+    /// Errors: [`NotAName`] if the name is too long.
     pub fn in_list(list: &Name, address: IpAddr) -> Result<Name, NotAName> {
         Name::parse(&(backwards(address) + list.as_str()))
     }
 
-    /// Whether it is `other`, or is below it.
+    /// Whether the name is `other`, or a subdomain of `other`.
     pub fn is_within(&self, other: &Name) -> bool {
         let above = self.0.strip_suffix(other.as_str());
         other.is_root()
@@ -71,7 +71,7 @@ impl Name {
             })
     }
 
-    /// The name above it, without its first label. `None` above the root.
+    /// The parent of the name: the name without its first label. `None`: the name is the root.
     pub fn parent(&self) -> Option<Name> {
         if self.is_root() {
             return None;
@@ -95,23 +95,25 @@ impl Name {
         Name(text.into())
     }
 
-    /// `None` for an invalid name; but a parsed name is valid.
+    /// The name in the form of the crate `domain`. `None`: the text is not a valid name, which
+    /// never happens after [`Name::parse`].
     pub(crate) fn labels(&self) -> Option<Labels> {
         if self.is_root() { Some(Labels::root_vec()) } else { Labels::from_str(&self.0).ok() }
     }
 
-    /// Its text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is the root, which as an MX host means that there is none (RFC 7505 §3).
+    /// Whether the name is the root. As an MX host, the root means that the domain accepts no mail
+    /// (RFC 7505 §3).
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it is a valid host name: labels of alphanumeric characters and hyphens, with no
-    /// hyphen at their ends (RFC 1123 §2.1).
+    /// Whether the name is a valid host name: labels of alphanumeric characters and hyphens, with
+    /// no hyphen at their ends (RFC 1123 §2.1).
     pub fn is_of_host(&self) -> bool {
         let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         self.0.as_bytes().split(|byte| *byte == b'.').all(|label| {

@@ -1,4 +1,4 @@
-//! A waiting question, and the present attempt to get its answer.
+//! A waiting question, and the current attempt to get its answer.
 
 use alloc::vec::Vec;
 
@@ -8,24 +8,24 @@ use crate::message::OutgoingQuery;
 use crate::question::Question;
 use crate::share::LookupClient;
 
-/// How long a server may take to answer a datagram, and to answer on a stream, including the
-/// connection.
+/// How long a server may take to answer a datagram.
 const DATAGRAM_PATIENCE: Micros = Micros::from_secs(3);
+/// How long a server may take to answer on a stream, including the connection.
 const STREAM_PATIENCE: Micros = Micros::from_secs(6);
 
 /// The length field before a message on a stream (RFC 7766 §8).
 const LENGTH_BYTES: usize = 2;
 
-/// `A`: an asker, which is told the answer.
+/// A question that waits for its answer. `A`: an asker, which gets the answer.
 pub(crate) struct OpenQuestion<A> {
-    /// Its permanent number.
+    /// The number of the current attempt, which identifies its stream.
     pub(crate) number: u64,
     pub(crate) question: Question,
-    /// The client that caused it first. `None`: this machine itself.
+    /// The client that caused the question first. `None`: this machine asks for itself.
     pub(crate) client: Option<LookupClient>,
     pub(crate) askers: Vec<A>,
     pub(crate) attempt: QueryAttempt,
-    /// The number of attempts before this one.
+    /// The number of failed attempts before the current attempt.
     pub(crate) failures: usize,
     pub(crate) give_up_at: Instant,
 }
@@ -40,7 +40,7 @@ pub(crate) struct QueryAttempt {
 
 /// The transport of a question.
 pub(crate) enum Transport {
-    /// From a secret port.
+    /// A datagram from a secret port.
     Datagram { port: u16 },
     /// A stream, with the bytes read so far.
     Stream { received: Vec<u8> },
@@ -61,7 +61,7 @@ impl QueryAttempt {
         }
     }
 
-    /// The same question on a stream.
+    /// Repeats the question of this attempt on a stream.
     pub(crate) fn by_stream(self, now: Instant) -> QueryAttempt {
         QueryAttempt {
             transport: Transport::Stream { received: Vec::new() },
@@ -87,7 +87,7 @@ impl<A> OpenQuestion<A> {
         matches!(self.attempt.transport, Transport::Datagram { port } if port == wanted)
     }
 
-    /// Takes bytes of a stream. Bytes after the first message are dropped.
+    /// Takes bytes of a stream. Bytes beyond the longest message are dropped.
     pub(crate) fn stream_arrived(&mut self, bytes: &[u8]) {
         if let Transport::Stream { received } = &mut self.attempt.transport {
             let room = (LENGTH_BYTES + usize::from(u16::MAX)).saturating_sub(received.len());

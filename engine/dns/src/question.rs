@@ -26,13 +26,13 @@ pub enum RecordKind {
     Ipv4,
     /// `AAAA`: IPv6 addresses (RFC 3596).
     Ipv6,
-    /// `MX`: the hosts that accept its mail (RFC 1035 §3.3.9).
+    /// `MX`: the hosts that accept mail for the name (RFC 1035 §3.3.9).
     Exchanger,
-    /// `TXT`: texts of its owner (RFC 1035 §3.3.14).
+    /// `TXT`: texts by the owner of the name (RFC 1035 §3.3.14).
     Text,
     /// `PTR`: the name of an address (RFC 1035 §3.3.12).
     Pointer,
-    /// `TLSA`: its certificates (RFC 6698).
+    /// `TLSA`: the certificates of the host (RFC 6698).
     Tlsa,
     /// `SRV`: the hosts of a service (RFC 2782).
     Service,
@@ -57,43 +57,43 @@ impl RecordKind {
 pub enum Record {
     /// An address, of either family.
     Address(IpAddr),
-    /// A host that accepts mail: the lowest preference first (RFC 5321 §5.1).
+    /// A host that accepts mail (RFC 5321 §5.1).
     Exchanger {
-        /// The lower, the sooner.
+        /// The host with the lowest preference is tried first.
         preference: u16,
-        /// The root if there is none (RFC 7505).
+        /// The host. The root: the domain accepts no mail (RFC 7505).
         host: Name,
     },
-    /// The strings of a text, joined without anything between them (RFC 7208 §3.3).
+    /// The strings of a text, joined without a separator (RFC 7208 §3.3).
     Text(Box<[u8]>),
     /// The name of an address.
     Pointer(Name),
     /// A certificate (RFC 6698 §2.1).
     Tlsa {
-        /// The certificate in the chain that is meant.
+        /// The certificate usage: which certificate of the chain must match.
         usage: u8,
-        /// The part of it.
+        /// The selector: which part of the certificate must match.
         selector: u8,
-        /// Its form: whole, or as a hash.
+        /// The matching type: whether `data` is the whole part or a hash of it.
         matching: u8,
-        /// The part, or its hash.
+        /// The part of the certificate, or its hash.
         data: Box<[u8]>,
     },
     /// A host of a service.
     Service {
-        /// The lower, the sooner.
+        /// The host with the lowest priority is tried first.
         priority: u16,
         /// The relative weight among equal priorities.
         weight: u16,
         /// The port on the host.
         port: u16,
-        /// The root if there is none.
+        /// The host. The root: the domain does not offer the service.
         host: Name,
     },
 }
 
 impl Record {
-    /// Its size in bytes beside the struct itself.
+    /// The memory of the record outside the struct itself, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Record::Address(_) => 0,
@@ -105,15 +105,15 @@ impl Record {
     }
 }
 
-/// The answer about a name.
+/// The answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// The requested records, in the server's order. Aliases (`CNAME`) were followed.
     pub records: Vec<Record>,
-    /// Whether the name exists, if there are no such records.
+    /// Whether the name exists. This matters only if there are no records.
     pub exists: bool,
-    /// Whether the server says that it has verified all signatures (RFC 4035 §3.2.3). That is only
-    /// as good as the route to the server.
+    /// Whether the server says that it has verified all signatures (RFC 4035 §3.2.3). The statement
+    /// is only as trustworthy as the route to the server.
     pub is_authenticated: bool,
 }
 
@@ -124,7 +124,7 @@ pub enum Unanswered {
     NoServer,
     /// No server answered in time.
     Silence,
-    /// The last server that answered has refused or failed.
+    /// The last server that replied has refused the question or failed.
     Refused(Rcode),
     /// The last server's reply is not valid.
     Nonsense,

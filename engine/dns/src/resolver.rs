@@ -1,19 +1,20 @@
-//! The resolver: which servers are asked what and when, and which askers are told.
+//! The resolver: sends questions to servers, and reports the answers to the askers.
 //!
-//! - A question is not asked twice at a time: further askers wait for the same answer. So an
-//!   attacker cannot have many guesses at one answer.
+//! - The same question is sent only once at a time, and further askers wait for the same answer. So
+//!   an attacker gets few guesses at an answer.
 //! - Each attempt has a secret port and identifier, and a secret choice of upper and lower case in
-//!   the name (RFC 5452). A datagram from the server's address to that port that is not the answer
-//!   means that an attacker is guessing. Then the question is asked on a stream, where guessing is
-//!   not possible.
-//! - After a server that is silent or refuses, the next one is asked. The server that answered last
-//!   is asked first.
-//! - Clients share the questions that may wait, and the places of askers for the same answer
-//!   (`share`). A question above a share is [`Unanswered::Busy`] at once. That says nothing about
-//!   the name.
+//!   the name (RFC 5452). If a datagram from the server's address to that port is not the answer,
+//!   an attacker may be guessing. Then the question is sent on a stream, where guessing is not
+//!   possible.
+//! - If a server is silent or refuses, the next server is asked. A new question goes first to the
+//!   server that answered last.
+//! - Clients share the places for waiting questions, and the places for askers of one question
+//!   (`share.rs`). A question beyond a client's share gets [`Unanswered::Busy`] at once. This
+//!   result says nothing about the name.
 //!
-//! Invariant: each asker is told once: at once, or by [`ResolverAction::Tell`] within
-//! [`QUESTION_SPAN_MAX`], if the resolver is told the time.
+//! Invariant: each asker gets exactly one result. It gets the result at once, or by
+//! [`ResolverAction::Tell`] within [`QUESTION_SPAN_MAX`] if the caller keeps the deadlines of the
+//! resolver.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -33,25 +34,26 @@ use crate::share::{LookupClient, OnBehalf, may_wait};
 pub const SERVER_PORT: u16 = 53;
 /// The most servers that are asked.
 pub const SERVERS_MAX: usize = 4;
-/// The longest wait for an answer, whatever servers do.
+/// The longest time from a question to its result, whatever servers do.
 pub const QUESTION_SPAN_MAX: Micros = Micros::from_secs(20);
 
-/// How often each server is asked, and the least number of attempts in total.
+/// How often each server is asked.
 const ROUNDS: usize = 2;
+/// The least number of attempts in total, even with one server.
 const ATTEMPTS_MIN: usize = 3;
-/// The first port from which questions are sent.
+/// The lowest port from which questions are sent.
 const FIRST_PORT: u16 = 1024;
 
 /// The limits of a resolver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Questions that wait at a time.
+    /// The most questions that wait at a time.
     pub questions: usize,
-    /// Of these, the questions that clients cause.
+    /// The most waiting questions that clients cause.
     pub of_clients: usize,
-    /// Askers of one question.
+    /// The most askers of one question.
     pub askers: usize,
-    /// Bytes of cached answers.
+    /// The most bytes of cached answers.
     pub cache_bytes: usize,
 }
 
@@ -62,7 +64,7 @@ pub struct StreamId(u64);
 /// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ResolverAction<A> {
-    /// Accept datagrams for this port from now on, and send one from it.
+    /// Begin to accept datagrams for this port, and send a datagram from it.
     Send {
         /// The port.
         port: u16,
@@ -76,9 +78,10 @@ pub enum ResolverAction<A> {
         /// The port.
         port: u16,
     },
-    /// Open a stream; report it by [`Resolver::stream_opened`] and [`Resolver::stream_closed`].
+    /// Open a stream, and report the result by [`Resolver::stream_opened`] and
+    /// [`Resolver::stream_closed`].
     Connect {
-        /// Its identifier.
+        /// The identifier of the stream.
         stream: StreamId,
         /// The address of the server.
         to: SocketAddr,
@@ -95,7 +98,7 @@ pub enum ResolverAction<A> {
         /// The stream.
         stream: StreamId,
     },
-    /// Tell an asker.
+    /// Report a result to an asker.
     Tell {
         /// The asker.
         asker: A,
@@ -118,7 +121,7 @@ pub struct Resolver<A> {
 }
 
 impl<A: OnBehalf> Resolver<A> {
-    /// A resolver without answers and servers. `key` is random and secret.
+    /// A resolver without cached answers and servers. `key` must be random and secret.
     pub fn new(limits: Limits, key: [u8; 16]) -> Resolver<A> {
         Resolver {
             limits,
@@ -132,7 +135,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// Sets the servers, at most [`SERVERS_MAX`]. Waiting questions are asked again there.
+    /// Sets the servers, at most [`SERVERS_MAX`]. Waiting questions are sent to the new servers.
     pub fn set_servers(&mut self, servers: impl IntoIterator<Item = IpAddr>, now: Instant) {
         self.servers = servers.into_iter().take(SERVERS_MAX).collect();
         self.preferred = 0;
@@ -142,7 +145,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// Asks a question. `None`: the asker is told later.
+    /// Asks a question. `None`: the asker gets the result later.
     pub fn ask(
         &mut self,
         question: Question,
@@ -200,7 +203,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.actions.pop_front()
     }
 
-    /// When [`Resolver::time_passed`] has something to do.
+    /// The time at which the caller must call [`Resolver::time_passed`].
     pub fn next_deadline(&self) -> Instant {
         self.open.iter().map(OpenQuestion::deadline).min().unwrap_or(Instant::NEVER)
     }
@@ -214,12 +217,12 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// A datagram has come for a port that [`ResolverAction::Send`] named.
+    /// A datagram has arrived for a port that [`ResolverAction::Send`] named.
     pub fn datagram_arrived(&mut self, port: u16, from: SocketAddr, bytes: &[u8], now: Instant) {
-        let asked = |open: &OpenQuestion<A>| {
+        let is_addressed = |open: &OpenQuestion<A>| {
             open.is_at_port(port) && self.address(open.attempt.server) == Some(from)
         };
-        let Some(found) = self.open.iter().position(asked) else { return };
+        let Some(found) = self.open.iter().position(is_addressed) else { return };
         let open = self.take(found);
         match message::read(bytes, &open.question, &open.attempt.sent, false) {
             ReceivedReply::Truncated | ReceivedReply::Foreign => self.ask_by_stream(open, now),
@@ -235,7 +238,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// Bytes have come by a stream.
+    /// Bytes have arrived on a stream.
     pub fn stream_arrived(&mut self, stream: StreamId, bytes: &[u8], now: Instant) {
         let Some(found) = self.open.iter().position(|open| open.number == stream.0) else { return };
         let mut open = self.take(found);
@@ -249,7 +252,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// A stream has ended, or couldn't be opened.
+    /// A stream has ended, or could not be opened.
     pub fn stream_closed(&mut self, stream: StreamId, now: Instant) {
         if let Some(found) = self.open.iter().position(|open| open.number == stream.0) {
             let open = self.take(found);
@@ -265,7 +268,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.servers.get(server).map(|address| SocketAddr::new(*address, SERVER_PORT))
     }
 
-    /// An attempt has ended, with an answer or without.
+    /// An attempt has got a reply, with or without an answer.
     fn settle(&mut self, open: OpenQuestion<A>, reading: ReceivedReply, now: Instant) {
         match reading {
             ReceivedReply::Answer(answer, ttl) => {
@@ -288,7 +291,8 @@ impl<A: OnBehalf> Resolver<A> {
         self.attempt(open, why, now);
     }
 
-    /// Asks again, at the server that `open` names; or reports why not.
+    /// Makes the next attempt, at the server of `open`. If no attempt is left, reports `why` to the
+    /// askers.
     fn attempt(&mut self, mut open: OpenQuestion<A>, why: Unanswered, now: Instant) {
         let attempts_max = ATTEMPTS_MIN.max(ROUNDS * self.servers.len());
         let server = open.attempt.server.checked_rem(self.servers.len());
@@ -299,7 +303,7 @@ impl<A: OnBehalf> Resolver<A> {
         {
             Some(attempt) => {
                 open.attempt = attempt;
-                // Late bytes of an earlier stream are ignored.
+                // With a new number, late bytes of an earlier stream are ignored.
                 open.number = self.draw();
                 self.open.push(open);
             }
@@ -325,7 +329,7 @@ impl<A: OnBehalf> Resolver<A> {
     ) -> Option<QueryAttempt> {
         let to = self.address(server)?;
         let identifier = self.draw() as u16;
-        // A name has at most 255 bytes.
+        // 256 bits are enough, since a name has at most 255 bytes.
         let cases = [(); 4].map(|()| self.draw());
         let mut bits =
             cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
@@ -335,7 +339,7 @@ impl<A: OnBehalf> Resolver<A> {
         Some(QueryAttempt::by_datagram(server, sent, port, now))
     }
 
-    /// The port or the stream of an attempt is not needed any more.
+    /// Releases the port of an attempt, or closes its stream.
     fn give_up_attempt(&mut self, open: &OpenQuestion<A>) {
         self.actions.push_back(match open.attempt.transport {
             Transport::Datagram { port } => ResolverAction::Release { port },
@@ -367,8 +371,8 @@ impl<A: OnBehalf> Resolver<A> {
     }
 }
 
-/// Whether one more may wait for `client`. `others`: the client of each that waits now. `most`: how
-/// many may wait in total.
+/// Whether one more question or asker of `client` may wait. `others`: the clients of all that wait
+/// now. `most`: the number of places.
 fn has_share(
     client: Option<LookupClient>,
     others: impl Iterator<Item = LookupClient>,

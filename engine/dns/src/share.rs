@@ -1,18 +1,18 @@
-//! Shares: how many waiting questions, or askers of one question, a client may cause.
+//! Shares: the number of waiting questions, or of askers of one question, that a client may cause.
 //!
 //! A client chooses which names are looked up about its mail, and how long the answers take. A
 //! client with slow names could fill all places for waiting questions. Then no other client's mail
 //! could be checked. So each address and each network has a share of the places.
 //!
-//! A network may hold as many places as are free, and an address half of that. `budget` has the
-//! same thresholds for memory. One network alone gets half of all places. When n networks want all,
-//! each gets 1/(n + 1), and as many stay free for the next one. A network that holds no place needs
-//! only one that is free.
+//! A network may hold as many places as are free, and an address half of that. The crate `budget`
+//! has the same thresholds for memory. One network alone gets half of all places. If n networks
+//! want all places, each gets 1/(n + 1) of them, and the same number stays free for the next
+//! network. A network that holds no place gets a place as long as one is free.
 //!
 //! A network is a /24 (IPv4) or a /48 (IPv6). An IPv6 host has a /64 to itself (RFC 6177), so a /64
 //! counts as one address.
 //!
-//! Few wait at a time, so they are counted again for each new one.
+//! Few questions wait at a time, so all of them are counted again for each new question.
 
 use core::net::IpAddr;
 
@@ -20,7 +20,8 @@ use core::net::IpAddr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LookupClient(u64);
 
-/// The bits above an IPv4 address. No IPv6 host has such an address (RFC 4291 section 2.4).
+/// The upper 32 bits of a client with an IPv4 address. No IPv6 host has an address that begins with
+/// them (RFC 4291 section 2.4).
 const IPV4: u64 = 0xffff << 32;
 
 impl LookupClient {
@@ -40,7 +41,7 @@ impl LookupClient {
 
 /// An asker of a resolver.
 pub trait OnBehalf {
-    /// The client that causes the question. `None`: this machine itself asks it.
+    /// The client that causes the question. `None`: this machine asks for itself.
     fn client(&self) -> Option<LookupClient>;
 }
 
@@ -50,8 +51,8 @@ impl OnBehalf for () {
     }
 }
 
-/// Whether one more may wait for `client`. `waiting`: the client of each that waits now. `most`:
-/// how many may wait in total.
+/// Whether one more question or asker of `client` may wait. `waiting`: the clients of all that wait
+/// now. `most`: the number of places.
 pub(crate) fn may_wait(
     client: LookupClient,
     waiting: impl Iterator<Item = LookupClient>,
@@ -81,7 +82,7 @@ mod tests {
         LookupClient::at(address.parse().unwrap())
     }
 
-    /// How many wait for `client` beside `others` when it asks as often as it can.
+    /// The number of places that `client` gets beside `others` if it asks as often as it can.
     fn share(client: LookupClient, others: &[LookupClient]) -> usize {
         let mut waiting = others.to_vec();
         while may_wait(client, waiting.iter().copied(), MOST) {
@@ -115,8 +116,8 @@ mod tests {
         assert_eq!(share(at("2001:db8::2"), &[at("2001:db8::1"); 32]), 0, "the same /64");
     }
 
-    /// Networks that want all places have unequal shares at first, and equal ones once answers
-    /// come.
+    /// Networks that want all places have unequal shares at first. The shares become equal when
+    /// answers free places.
     #[test]
     fn networks_reach_equal_shares_and_leave_one_free() {
         let mut waiting = Vec::new();
@@ -152,7 +153,7 @@ mod tests {
         assert!(may_wait(at("192.0.2.1"), but_one.iter().copied(), MOST));
         assert!(
             !may_wait(at("198.51.1.2"), but_one.iter().copied(), MOST),
-            "one of that network waits"
+            "a client of that network waits"
         );
         assert!(!may_wait(at("192.0.2.1"), all.iter().copied(), MOST));
     }

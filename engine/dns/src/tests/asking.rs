@@ -1,4 +1,4 @@
-//! Which servers are asked, when, and which askers are told.
+//! Tests of the order of servers, of deadlines, and of the results that askers get.
 
 use super::*;
 
@@ -8,11 +8,11 @@ const PATIENCE: Micros = Micros::from_secs(3);
 fn asker_is_told_the_answer() {
     let mut harness = ResolverHarness::new(&[FIRST]);
     assert_eq!(harness.ask(1, "Mail.Example.test.", RecordKind::Ipv4), None);
-    let asked = harness.heard();
-    assert_eq!(asked.to, FIRST);
+    let query = harness.heard();
+    assert_eq!(query.to, FIRST);
     harness.replies(
-        &asked,
-        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "mail.example.test", 5)),
+        &query,
+        &reply(&query.bytes, Rcode::NOERROR, |answer| address(answer, "mail.example.test", 5)),
     );
     assert_eq!(harness.told(), [(1, found(5))]);
     assert_eq!(harness.ports, []);
@@ -39,12 +39,12 @@ fn same_question_is_asked_once_and_all_are_told() {
     assert_eq!(
         harness.ask(5, "a.test", RecordKind::Ipv4),
         Some(Err(Unanswered::Busy)),
-        "so many may wait for one answer"
+        "one question has all its askers"
     );
-    let asked = harness.heard();
+    let query = harness.heard();
     harness.replies(
-        &asked,
-        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 9)),
+        &query,
+        &reply(&query.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 9)),
     );
     assert_eq!(harness.told(), [1, 2, 3, 4].map(|asker| (asker, found(9))));
 }
@@ -56,12 +56,12 @@ fn next_server_follows_silence_and_becomes_preferred() {
     let to_first = harness.heard();
     assert_eq!(to_first.to, FIRST);
     harness.passes(PATIENCE);
-    let asked = harness.heard();
-    assert_eq!(asked.to, SECOND);
-    assert_eq!(harness.ports, [asked.port], "the first server's port is released");
+    let query = harness.heard();
+    assert_eq!(query.to, SECOND);
+    assert_eq!(harness.ports, [query.port], "the first server's port is released");
     harness.replies(
-        &asked,
-        &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)),
+        &query,
+        &reply(&query.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)),
     );
     assert_eq!(harness.told(), [(1, found(1))]);
     harness.ask(2, "b.test", RecordKind::Ipv4);
@@ -87,18 +87,18 @@ fn silence_of_all_servers_is_reported_in_bounded_time() {
 fn waiting_is_bounded_whatever_servers_do() {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "a.test", RecordKind::Ipv4);
-    // Each attempt is truncated, and each stream hangs.
+    // Each datagram gets a truncated answer, and each stream hangs.
     while harness.told.is_empty() {
         let until_deadline = harness.resolver.next_deadline().since(harness.now);
         if harness.is_quiet() {
             harness.passes(until_deadline);
             continue;
         }
-        let asked = harness.heard();
-        let mut cut = reply(&asked.bytes, Rcode::NOERROR, |_| {});
+        let query = harness.heard();
+        let mut cut = reply(&query.bytes, Rcode::NOERROR, |_| {});
         cut[2] |= 2;
         harness.passes(just_before(until_deadline));
-        harness.replies(&asked, &cut);
+        harness.replies(&query, &cut);
     }
     assert_eq!(harness.told(), [(1, Err(Unanswered::Silence))]);
     assert!(harness.now.since(Instant::START) <= crate::QUESTION_SPAN_MAX, "at {}", harness.now);
@@ -114,9 +114,9 @@ fn next_server_follows_a_refusal_at_once() {
         (FIRST, Rcode::SERVFAIL),
         (SECOND, Rcode::REFUSED),
     ] {
-        let asked = harness.heard();
-        assert_eq!(asked.to, server);
-        harness.replies(&asked, &reply(&asked.bytes, code, |_| {}));
+        let query = harness.heard();
+        assert_eq!(query.to, server);
+        harness.replies(&query, &reply(&query.bytes, code, |_| {}));
     }
     assert_eq!(harness.told(), [(1, Err(Unanswered::Refused(Rcode::REFUSED)))]);
 }
@@ -125,11 +125,11 @@ fn next_server_follows_a_refusal_at_once() {
 fn format_error_need_not_repeat_the_question() {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "a.test", RecordKind::Ipv4);
-    let asked = harness.heard();
-    let mut refusal = asked.bytes[..12].to_vec();
+    let query = harness.heard();
+    let mut refusal = query.bytes[..12].to_vec();
     // A reply, a format error, and no question, no record.
     refusal[2..].copy_from_slice(&[0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    harness.replies(&asked, &refusal);
+    harness.replies(&query, &refusal);
     assert_eq!(harness.heard().to, SECOND);
 }
 
@@ -150,13 +150,13 @@ fn waiting_questions_move_to_new_servers() {
     let former = harness.heard();
     harness.resolver.set_servers([SECOND.ip()], harness.now);
     harness.work();
-    let asked = harness.heard();
-    assert_eq!(asked.to, SECOND);
+    let query = harness.heard();
+    assert_eq!(query.to, SECOND);
     harness.replies(
         &former,
         &reply(&former.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 6)),
     );
-    assert_eq!(harness.told(), [], "the former server is not believed any more");
+    assert_eq!(harness.told(), [], "an answer of the former server is ignored");
     harness.resolver.set_servers([], harness.now);
     harness.work();
     assert_eq!(harness.told(), [(1, Err(Unanswered::NoServer))]);

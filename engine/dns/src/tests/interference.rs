@@ -1,20 +1,20 @@
-//! Guessed, forged and modified answers.
+//! Tests of guessed, forged and modified answers.
 
 use super::*;
 
 /// A modification of an answer.
 type Change = fn(&mut Vec<u8>);
 
-/// A resolver that has asked for the address of `forged.example.test`, and the question.
+/// A resolver that has asked for the address of `forged.example.test`, and its query.
 fn asking() -> (ResolverHarness, SentQuery) {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "forged.example.test", RecordKind::Ipv4);
-    let asked = harness.heard();
-    (harness, asked)
+    let query = harness.heard();
+    (harness, query)
 }
 
-fn answer(asked: &[u8]) -> Vec<u8> {
-    reply(asked, Rcode::NOERROR, |answer| address(answer, "forged.example.test", 66))
+fn answer(query: &[u8]) -> Vec<u8> {
+    reply(query, Rcode::NOERROR, |answer| address(answer, "forged.example.test", 66))
 }
 
 #[test]
@@ -22,13 +22,12 @@ fn ports_identifiers_and_letter_cases_vary() {
     let mut harness = ResolverHarness::with(Limits { questions: 200, ..LIMITS }, &[FIRST]);
     let (mut ports, mut identifiers, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..200 {
-        // Another kind of record of the same name would be another question too, but there are few
-        // kinds.
+        // Each question has another name, since there are few kinds of records.
         harness.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
-        let asked = harness.heard();
-        ports.push(asked.port);
-        identifiers.push([asked.bytes[0], asked.bytes[1]]);
-        names.push(spelled(&asked.bytes)[..16].to_string());
+        let query = harness.heard();
+        ports.push(query.port);
+        identifiers.push([query.bytes[0], query.bytes[1]]);
+        names.push(spelled(&query.bytes)[..16].to_string());
     }
     ports.sort_unstable();
     ports.dedup();
@@ -47,13 +46,13 @@ fn ports_identifiers_and_letter_cases_vary() {
 
 #[test]
 fn only_the_asked_server_is_heard() {
-    let (mut harness, asked) = asking();
-    let forged = answer(&asked.bytes);
-    harness.comes(asked.port, SECOND, &forged);
-    harness.comes(asked.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
-    harness.comes(asked.port ^ 1, FIRST, &forged);
+    let (mut harness, query) = asking();
+    let forged = answer(&query.bytes);
+    harness.comes(query.port, SECOND, &forged);
+    harness.comes(query.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
+    harness.comes(query.port ^ 1, FIRST, &forged);
     assert_eq!((harness.told(), harness.streams.len()), (Vec::new(), 0));
-    harness.replies(&asked, &forged);
+    harness.replies(&query, &forged);
     assert_eq!(harness.told(), [(1, found(66))]);
 }
 
@@ -68,27 +67,27 @@ fn wrong_guess_moves_the_question_to_a_stream() {
     let cut_off: Change = |bytes| bytes.truncate(11);
     assert_eq!(spelled(&right).to_lowercase(), "forged.example.test");
     for change in [wrong_identifier, wrong_case, wrong_name, wrong_kind, a_question, cut_off] {
-        let (mut harness, asked) = asking();
-        let mut forged = answer(&asked.bytes);
+        let (mut harness, query) = asking();
+        let mut forged = answer(&query.bytes);
         change(&mut forged);
-        harness.replies(&asked, &forged);
+        harness.replies(&query, &forged);
         assert_eq!(harness.ports, [], "the port is given up");
         assert_eq!(harness.streams.len(), 1);
         assert_eq!(harness.streams[0].1, FIRST);
-        harness.replies(&asked, &answer(&asked.bytes));
+        harness.replies(&query, &answer(&query.bytes));
         assert_eq!(harness.told(), [], "the next guess would have been right, but comes too late");
     }
 }
 
 #[test]
 fn records_of_other_names_are_ignored() {
-    let (mut harness, asked) = asking();
-    let bytes = reply(&asked.bytes, Rcode::NOERROR, |answer| {
+    let (mut harness, query) = asking();
+    let bytes = reply(&query.bytes, Rcode::NOERROR, |answer| {
         address(answer, "victim.test", 66);
         address(answer, "forged.example.test", 1);
         address(answer, "sub.forged.example.test", 67);
     });
-    harness.replies(&asked, &bytes);
+    harness.replies(&query, &bytes);
     assert_eq!(harness.told(), [(1, found(1))]);
     assert_eq!(
         harness.ask(2, "victim.test", RecordKind::Ipv4),

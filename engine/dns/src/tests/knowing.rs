@@ -1,22 +1,22 @@
-//! The cache: what it holds, and for how long.
+//! Tests of the cache: which answers it holds, and for how long.
 
 use super::*;
 
 const KINDS: [RecordKind; 2] = [RecordKind::Ipv4, RecordKind::Text];
 
-/// Asks a question that the answer of `make` answers.
+/// Asks a question, and lets the server send the reply that `make` builds.
 fn learn(harness: &mut ResolverHarness, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
-    assert_eq!(harness.ask(0, name, RecordKind::Ipv4), None, "it isn't known");
-    let asked = harness.heard();
-    harness.replies(&asked, &make(&asked.bytes));
+    assert_eq!(harness.ask(0, name, RecordKind::Ipv4), None, "the answer is not cached yet");
+    let query = harness.heard();
+    harness.replies(&query, &make(&query.bytes));
     assert_eq!(harness.told().len(), 1);
 }
 
 #[test]
 fn answer_is_cached_until_its_ttl_ends() {
     let mut harness = ResolverHarness::new(&[FIRST]);
-    learn(&mut harness, "a.test", |asked| {
-        reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
+    learn(&mut harness, "a.test", |query| {
+        reply(query, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
     });
     harness.passes(just_before(Micros::from_secs(300)));
     assert_eq!(harness.ask(1, "A.TEST", RecordKind::Ipv4), Some(found(4)));
@@ -28,8 +28,8 @@ fn answer_is_cached_until_its_ttl_ends() {
 #[test]
 fn record_kinds_are_cached_separately() {
     let mut harness = ResolverHarness::new(&[FIRST]);
-    learn(&mut harness, "a.test", |asked| {
-        reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
+    learn(&mut harness, "a.test", |query| {
+        reply(query, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
     });
     assert_eq!(KINDS.map(|kind| harness.ask(1, "a.test", kind).is_some()), [true, false]);
 }
@@ -37,8 +37,8 @@ fn record_kinds_are_cached_separately() {
 #[test]
 fn ttl_of_an_alias_limits_the_answer() {
     let mut harness = ResolverHarness::new(&[FIRST]);
-    learn(&mut harness, "a.test", |asked| {
-        reply(asked, Rcode::NOERROR, |answer| {
+    learn(&mut harness, "a.test", |query| {
+        reply(query, Rcode::NOERROR, |answer| {
             alias(answer, "a.test", "b.test", 10);
             address(answer, "b.test", 4);
         })
@@ -53,7 +53,7 @@ fn negative_answer_is_cached_as_the_zone_says() {
     for (code, exists) in [(Rcode::NXDOMAIN, false), (Rcode::NOERROR, true)] {
         for (ttl, minimum, span) in [(60, 900, 60), (900, 60, 60), (90_000, 90_000, 3_600)] {
             let mut harness = ResolverHarness::new(&[FIRST]);
-            learn(&mut harness, "a.example.test", |asked| nothing(asked, code, ttl, minimum));
+            learn(&mut harness, "a.example.test", |query| nothing(query, code, ttl, minimum));
             harness.passes(just_before(Micros::from_secs(span)));
             let known = Answer { records: Vec::new(), exists, is_authenticated: false };
             assert_eq!(harness.ask(1, "a.example.test", RecordKind::Ipv4), Some(Ok(known)));
@@ -67,9 +67,9 @@ fn negative_answer_is_cached_as_the_zone_says() {
 fn cache_time_is_between_zero_and_a_day() {
     let mut harness = ResolverHarness::new(&[FIRST]);
     // Without an SOA record, the answer has no lifetime.
-    learn(&mut harness, "a.test", |asked| reply(asked, Rcode::NXDOMAIN, |_| {}));
-    learn(&mut harness, "a.test", |asked| {
-        reply(asked, Rcode::NOERROR, |answer| {
+    learn(&mut harness, "a.test", |query| reply(query, Rcode::NXDOMAIN, |_| {}));
+    learn(&mut harness, "a.test", |query| {
+        reply(query, Rcode::NOERROR, |answer| {
             answer
                 .push((labels("a.test"), Ttl::from_secs(10_000_000), A::from_octets(192, 0, 2, 4)))
                 .unwrap();
@@ -86,8 +86,8 @@ fn refusals_are_not_cached() {
     let mut harness = ResolverHarness::new(&[FIRST]);
     harness.ask(1, "a.test", RecordKind::Ipv4);
     for _ in 0..3 {
-        let asked = harness.heard();
-        harness.replies(&asked, &reply(&asked.bytes, Rcode::SERVFAIL, |_| {}));
+        let query = harness.heard();
+        harness.replies(&query, &reply(&query.bytes, Rcode::SERVFAIL, |_| {}));
     }
     assert_eq!(harness.told(), [(1, Err(Unanswered::Refused(Rcode::SERVFAIL)))]);
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
@@ -113,10 +113,10 @@ fn cache_is_bounded_and_evicts_the_oldest() {
     let large =
         Answer { records: Vec::from([Record::Text([b'x'; 2_000].into())]), ..answer.clone() };
     cache.remember(&name(9), &large, 60, now);
-    assert!(cache.find(&name(9), now).is_none(), "no answer evicts all others");
+    assert!(cache.find(&name(9), now).is_none(), "an answer that is too large is not cached");
     let bytes = cache.bytes();
     cache.remember(&name(8), &answer, 0, now);
-    assert_eq!(cache.bytes(), bytes, "what is true for no time takes no room");
+    assert_eq!(cache.bytes(), bytes, "an answer without a lifetime is not cached");
 }
 
 #[test]

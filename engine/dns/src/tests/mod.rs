@@ -1,4 +1,4 @@
-//! A resolver and the servers that it asks, all in one thread.
+//! Tests of the resolver, with simulated servers and a simulated clock.
 
 mod asking;
 mod interference;
@@ -46,7 +46,7 @@ impl OnBehalf for u32 {
     }
 }
 
-/// A resolver, its time, and its effects.
+/// A resolver, its clock, and the effects of its actions.
 pub(super) struct ResolverHarness {
     pub(super) resolver: Resolver<u32>,
     pub(super) now: Instant,
@@ -75,12 +75,12 @@ impl ResolverHarness {
         while let Some(action) = self.resolver.next_action() {
             match action {
                 ResolverAction::Send { port, to, bytes } => {
-                    assert!(!self.ports.contains(&port), "a port for each attempt");
+                    assert!(!self.ports.contains(&port), "each attempt has another port");
                     self.ports.push(port);
                     self.asked.push(SentQuery { port, to, bytes });
                 }
                 ResolverAction::Release { port } => {
-                    assert!(self.ports.contains(&port), "what is released was bound");
+                    assert!(self.ports.contains(&port), "only a bound port is released");
                     self.ports.retain(|bound| *bound != port);
                 }
                 ResolverAction::Connect { stream, to } => self.streams.push((stream, to)),
@@ -88,7 +88,7 @@ impl ResolverHarness {
                 ResolverAction::HangUp { stream } => {
                     assert!(
                         self.streams.iter().any(|(open, _)| *open == stream),
-                        "what is hung up was opened"
+                        "only an open stream is hung up"
                     );
                     self.streams.retain(|(open, _)| *open != stream);
                 }
@@ -98,7 +98,7 @@ impl ResolverHarness {
         if self.resolver.next_deadline() == Instant::NEVER {
             assert!(
                 self.ports.is_empty() && self.streams.is_empty(),
-                "nothing waits, and nothing is left"
+                "without questions no port or stream is in use"
             );
         }
     }
@@ -156,7 +156,7 @@ impl ResolverHarness {
         self.work();
     }
 
-    /// All answers since the last call.
+    /// All results for askers since the last call.
     pub(super) fn told(&mut self) -> Vec<(u32, Result<Answer, Unanswered>)> {
         core::mem::take(&mut self.told)
     }
@@ -191,7 +191,7 @@ pub(super) fn alias(answer: &mut AnswerBuilder<Vec<u8>>, name: &str, of: &str, t
     answer.push((labels(name), Ttl::from_secs(ttl), Cname::new(labels(of)))).unwrap();
 }
 
-/// A reply without records, with the lifetime from its zone.
+/// A reply without records, with an SOA record that states its lifetime.
 pub(super) fn nothing(asked: &[u8], code: Rcode, ttl: u32, minimum: u32) -> Vec<u8> {
     let builder =
         MessageBuilder::new_vec().start_answer(Message::from_slice(asked).unwrap(), code).unwrap();

@@ -1,4 +1,4 @@
-//! Parsing of answers.
+//! Tests of the parsing of answers and names.
 
 use domain::base::iana::{TlsaCertificateUsage, TlsaMatchingType, TlsaSelector};
 use domain::rdata::{Aaaa, Mx, Ptr, Srv, Tlsa, Txt};

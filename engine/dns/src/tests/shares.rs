@@ -1,17 +1,18 @@
-//! How many questions and askers may wait for one client or network.
+//! Tests of shares: how many questions and askers may wait for one client or network.
 
 use alloc::format;
 
 use super::*;
 
 const SHARED: Limits = Limits { questions: 20, of_clients: 16, askers: 16, cache_bytes: 64 * 1024 };
-/// Hosts of one network, and one of another.
+/// A host. `NEIGHBOUR` is in the same network, and `OTHER` in another.
 const HOST: u32 = 0xc000_0201;
 const NEIGHBOUR: u32 = 0xc000_0202;
 const OTHER: u32 = 0xc633_6401;
 const BUSY: Option<Result<Answer, Unanswered>> = Some(Err(Unanswered::Busy));
 
-/// How many questions `client` may have waiting, each for another name.
+/// Asks for different names as `client` until no more may wait. Returns the number of waiting
+/// questions.
 fn asks(harness: &mut ResolverHarness, client: u32, name: &str) -> usize {
     (0..)
         .take_while(|number| {
@@ -24,11 +25,11 @@ fn asks(harness: &mut ResolverHarness, client: u32, name: &str) -> usize {
 fn network_has_a_share_of_the_questions() {
     let mut harness = ResolverHarness::with(SHARED, &[FIRST]);
     assert_eq!(asks(&mut harness, HOST, "a"), 5);
-    assert_eq!(asks(&mut harness, NEIGHBOUR, "b"), 3, "with its neighbour it has half");
+    assert_eq!(asks(&mut harness, NEIGHBOUR, "b"), 3, "both hosts of the network have half");
     assert_eq!(
         harness.ask(HOST, "more.test", RecordKind::Ipv4),
         BUSY,
-        "that says nothing of the name"
+        "the share of the network is used up"
     );
     assert_eq!(asks(&mut harness, OTHER, "c"), 2);
     // Questions of this machine itself have places beside those of clients.
@@ -54,6 +55,6 @@ fn network_has_a_share_of_the_askers_of_one_answer() {
     assert_eq!(
         harness.ask(HOST, "other.test", RecordKind::Text),
         None,
-        "of another question it has as many"
+        "another question has its own places for askers"
     );
 }

@@ -1,19 +1,19 @@
-//! Answers that do not fit into a datagram.
+//! Tests of answers that do not fit into a datagram.
 
 use super::*;
 
 /// A failure of a stream.
 type StreamFailure = fn(&mut ResolverHarness, StreamId);
 
-/// A resolver after a truncated answer, and the stream that it wants.
+/// A resolver after a truncated answer, and the stream that it opens.
 fn cut_short() -> (ResolverHarness, StreamId) {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "big.test", RecordKind::Ipv4);
-    let asked = harness.heard();
-    let mut cut = reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "big.test", 1));
+    let query = harness.heard();
+    let mut cut = reply(&query.bytes, Rcode::NOERROR, |answer| address(answer, "big.test", 1));
     cut[2] |= 2;
-    harness.replies(&asked, &cut);
-    assert_eq!(harness.told(), [], "half an answer is none");
+    harness.replies(&query, &cut);
+    assert_eq!(harness.told(), [], "a truncated answer is not reported");
     let [(stream, to)] = harness.streams[..] else { panic!("{:?}", harness.streams) };
     assert_eq!(to, FIRST);
     (harness, stream)
@@ -35,7 +35,7 @@ fn truncated_answer_is_read_from_a_stream() {
         }
         let told = harness.told();
         assert!(matches!(&told[..], [(1, Ok(answer))] if answer.records.len() == 100), "{told:?}");
-        assert_eq!(harness.streams, [], "it is hung up");
+        assert_eq!(harness.streams, [], "the stream is hung up");
     }
 }
 
@@ -68,10 +68,10 @@ fn next_server_follows_a_failed_stream() {
     let brings_nonsense: StreamFailure =
         |harness, stream| harness.stream_brings(stream, &with_length(b"220 mail.test ESMTP"));
     let brings_nothing: StreamFailure = |harness, stream| harness.stream_brings(stream, &[0, 0]);
-    for way in [ends, hangs, brings_nonsense, brings_nothing] {
+    for fail in [ends, hangs, brings_nonsense, brings_nothing] {
         let (mut harness, stream) = cut_short();
         harness.stream_opens(stream);
-        way(&mut harness, stream);
+        fail(&mut harness, stream);
         assert_eq!(harness.streams, []);
         assert_eq!(harness.heard().to, SECOND);
         harness.stream_brings(stream, b"late");
