@@ -1,5 +1,5 @@
-//! Whether a message is of its author's domain, and the policy if it is not (RFC 9989, identifier
-//! alignment and policy discovery).
+//! Checks whether a message comes from its author's domain, and finds the policy if it does not
+//! (RFC 9989, identifier alignment and policy discovery).
 
 use core::fmt;
 
@@ -11,23 +11,24 @@ use crate::walk::{Walk, WalkStop};
 /// The claimed and proved origins of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageOrigins<'a> {
-    /// The domain of the one address in `From`. If there is none, or addresses of several domains,
-    /// nothing can be checked.
+    /// The domain of the address in `From`. Without an address, or with addresses of several
+    /// domains, a message cannot be checked.
     pub author: &'a Name,
     /// The domain for which SPF has passed.
     pub sender: Option<&'a Name>,
-    /// The domains with signatures that have passed.
+    /// The domains of the signatures that have passed.
     pub signers: &'a [Name],
 }
 
 /// The verdict of a domain on a message in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DmarcVerdict {
-    /// It has no policy.
+    /// The domain has no policy.
     None,
-    /// The message is its own.
+    /// The message comes from the domain.
     Pass,
-    /// Nothing proves that, and this is the policy for such messages.
+    /// Nothing proves that the message comes from the domain. This is the domain's policy for such
+    /// messages.
     Fail(DmarcPolicy),
     /// Name servers did not answer: they may answer later.
     TempError,
@@ -47,7 +48,7 @@ impl fmt::Display for DmarcVerdict {
 
 /// The verdict of the author's domain on a message.
 ///
-/// Errors: [`Missing`] says what must be looked up first.
+/// Errors: [`Missing`] has the question that must be answered first.
 pub fn check(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<DmarcVerdict, Missing> {
     match evaluate(origins, knowledge) {
         Ok(verdict) => Ok(verdict),
@@ -89,7 +90,7 @@ fn is_aligned(
     if author == proved {
         return Ok(true);
     }
-    // A domain outside the organization belongs to another: that needs no question.
+    // A domain outside the organization belongs to another one, so no question is needed.
     if is_strict || !proved.is_within(organization) {
         return Ok(false);
     }
@@ -113,7 +114,7 @@ fn wanted(
     }
 }
 
-/// Whether a domain exists that may have to do with mail. If that cannot be looked up, it counts as
+/// Whether `domain` has MX or address records. If name servers do not answer, it counts as
 /// existing.
 fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
     for kind in [RecordKind::Exchanger, RecordKind::Ipv4, RecordKind::Ipv6] {
@@ -126,7 +127,7 @@ fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
     Ok(false)
 }
 
-/// The policy while a domain is testing.
+/// The milder policy that applies while a domain is testing.
 fn milder(handling: DmarcPolicy) -> DmarcPolicy {
     match handling {
         DmarcPolicy::Reject => DmarcPolicy::Quarantine,

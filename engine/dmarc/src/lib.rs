@@ -1,14 +1,14 @@
-//! The policy of a message's author domain for messages that nothing proves to be its own:
-//! Domain-based Message Authentication, Reporting and Conformance (RFC 9989).
+//! Domain-based Message Authentication, Reporting and Conformance (RFC 9989). It checks whether a
+//! message comes from its author's domain, and finds the domain's policy if nothing proves that.
 //!
 //! [`check`] is a plain function of the author's domain, of the domains that SPF and DKIM have
-//! proved, and of what is known of names. If it needs an answer that is not known, it returns the
-//! question. Then it is called again with the answer.
+//! proved, and of the answers of name servers so far. If it needs another answer, it returns the
+//! question, and is called again with the answer.
 //!
 //! Invariants:
-//! - Questions are asked only about domains that could belong to the author's organization: a
-//!   signer with many names costs no more than one with a single name.
-//! - For each domain at most [`WALK_MAX`] names are asked for.
+//! - Questions are asked only about domains that could belong to the author's organization: so
+//!   signatures of many other domains cause no questions.
+//! - For each domain, at most [`WALK_MAX`] names are looked up.
 //!
 //! No reports are sent: the reporting tags of a record are read only to decide whether the record
 //! counts.

@@ -1,43 +1,42 @@
-//! DMARC records of domains (RFC 9989, policy record format). A tag that is not understood is
-//! ignored.
+//! DMARC records of domains (RFC 9989, policy record format). Unknown tags are ignored.
 
-/// The policy for a message that nothing proves to be its author's.
+/// The policy for a message if nothing proves that it comes from its author's domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DmarcPolicy {
-    /// None.
+    /// The domain asks for no special treatment.
     None,
-    /// The message is suspicious.
+    /// The domain asks to treat the message as suspicious.
     Quarantine,
-    /// The message is refused.
+    /// The domain asks to reject the message.
     Reject,
 }
 
 /// A record.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct DmarcRecord {
-    /// For the domain itself.
+    /// The policy for the domain itself.
     pub(crate) own: DmarcPolicy,
-    /// For its subdomains, if different.
+    /// The policy for the subdomains, if different.
     pub(crate) below: Option<DmarcPolicy>,
-    /// For its subdomains that do not exist, if different.
+    /// The policy for subdomains that do not exist, if different.
     pub(crate) below_nothing: Option<DmarcPolicy>,
     pub(crate) role: DomainRole,
-    /// Whether signatures must be of exactly the domain.
+    /// Whether only signatures of exactly the author's domain are aligned.
     pub(crate) is_strict_for_signatures: bool,
-    /// Whether senders must be of exactly the domain.
+    /// Whether only senders of exactly the author's domain are aligned.
     pub(crate) is_strict_for_senders: bool,
-    /// Whether the domain is testing DKIM.
+    /// Whether the domain is testing its policy.
     pub(crate) is_test: bool,
 }
 
-/// The role of a domain among its neighbours.
+/// The role of a domain in the tree of domains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DomainRole {
-    /// Not stated.
+    /// The record does not state a role.
     Unsaid,
-    /// Its subdomains belong to others (`psd=y`).
+    /// The subdomains belong to other organizations (`psd=y`).
     Public,
-    /// Its subdomains are its own, and the domains above are not (`psd=n`).
+    /// The subdomains belong to the same organization, and the parent domains do not (`psd=n`).
     Organization,
 }
 
@@ -54,7 +53,7 @@ pub(crate) fn is_record(text: &[u8]) -> bool {
 }
 
 impl DmarcRecord {
-    /// Reads a text for which [`is_record`] holds. `None` if its policies are not valid, and it
+    /// Reads a text for which [`is_record`] holds. `None`: a policy is invalid, and the record
     /// names no address for reports.
     pub(crate) fn read(text: &[u8]) -> Option<DmarcRecord> {
         let get = |wanted: &[u8]| {
@@ -68,12 +67,12 @@ impl DmarcRecord {
             () if is(b"psd", b"n") => DomainRole::Organization,
             () => DomainRole::Unsaid,
         };
-        let wishes = [b"p".as_slice(), b"sp", b"np"].map(|name| wish(get(name)));
-        let is_nonsense = wishes.iter().any(|wish| matches!(wish, PolicyTag::Invalid));
+        let policy_tags = [b"p".as_slice(), b"sp", b"np"].map(|name| wish(get(name)));
+        let is_nonsense = policy_tags.iter().any(|wish| matches!(wish, PolicyTag::Invalid));
         if is_nonsense && !get(b"rua").is_some_and(names_an_address) {
             return None;
         }
-        let [own, below, below_nothing] = wishes.map(|wish| match wish {
+        let [own, below, below_nothing] = policy_tags.map(|wish| match wish {
             PolicyTag::Given(handling) if !is_nonsense => Some(handling),
             _ => None,
         });
@@ -89,7 +88,7 @@ impl DmarcRecord {
     }
 }
 
-/// Names and values, without surrounding white space.
+/// The names and values of the tags, without surrounding white space.
 fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|byte| *byte == b';').filter_map(|tag| {
         let equals = tag.iter().position(|byte| *byte == b'=')?;

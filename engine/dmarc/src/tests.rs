@@ -1,4 +1,4 @@
-//! Records, tree walks, and verdicts.
+//! Tests of records, tree walks, and verdicts.
 
 mod oracle;
 
@@ -19,7 +19,8 @@ type World<'a> = &'a [(&'a str, &'a str)];
 
 const AUTHOR: &str = "mail.example.test";
 
-/// The verdict on a message, and the names that were asked for. A record `silence` is not answered.
+/// The verdict on a message, and the questions. Name servers do not answer for a domain with the
+/// record `silence`.
 fn asked(
     author: &str,
     sender: Option<&str>,
@@ -63,7 +64,7 @@ fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
     Ok(Answer { exists: true, is_authenticated: false, records })
 }
 
-/// The verdict on a message for which nothing is proved.
+/// The verdict on a message without a passed signature or sender.
 fn unproved(author: &str, world: World<'_>) -> DmarcVerdict {
     asked(author, None, &[], world).0
 }
@@ -118,9 +119,9 @@ fn subdomains_may_have_another_policy() {
     ] {
         assert_eq!(unproved(AUTHOR, &[("example.test", text)]), expected, "{text}");
     }
-    let there =
+    let existing =
         [("example.test", "v=DMARC1; p=none; sp=quarantine; np=reject"), (AUTHOR, "address")];
-    assert_eq!(unproved(AUTHOR, &there), Fail(Quarantine));
+    assert_eq!(unproved(AUTHOR, &existing), Fail(Quarantine));
     let own = [("example.test", "v=DMARC1; p=none; sp=quarantine"), (AUTHOR, "v=DMARC1; p=reject")];
     assert_eq!(unproved(AUTHOR, &own), Fail(Reject));
 }
@@ -154,7 +155,7 @@ fn psd_tag_limits_the_organization() {
     let public = [("test", "v=DMARC1; p=reject; psd=y")];
     assert_eq!(asked(AUTHOR, Some("a.example.test"), &[], &public).0, Pass);
     assert_eq!(asked(AUTHOR, Some("a.other.test"), &[], &public).0, Fail(Reject));
-    // A part of an organization may be an organization of its own.
+    // A part of an organization may be a separate organization.
     let part = [(AUTHOR, "v=DMARC1; p=reject; psd=n"), ("example.test", "v=DMARC1; p=none")];
     assert_eq!(asked(AUTHOR, Some("a.mail.example.test"), &[], &part).0, Pass);
     assert_eq!(asked(AUTHOR, Some("example.test"), &[], &part).0, Fail(Reject));

@@ -1,5 +1,5 @@
-//! The walk from a domain up to the top, and the organization that owns it (RFC 9989, DNS tree
-//! walk).
+//! The walk from a domain up to the top of the tree, and the organization that owns the domain (RFC
+//! 9989, DNS tree walk).
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -8,11 +8,11 @@ use dns::{Knowledge, Missing, Name, Question, Record as DnsRecord, RecordKind, U
 
 use crate::record::{DmarcRecord, DomainRole, is_record};
 
-/// The most names that are asked for on the walk: for a longer domain, the first name and the last
-/// ones.
+/// The most names that are looked up on the walk. For a longer domain, they are the first name and
+/// the last ones.
 pub const WALK_MAX: usize = 8;
 
-/// Why an evaluation does not go on.
+/// Why a walk stops.
 pub(crate) enum WalkStop {
     Temporary,
     Missing(Missing),
@@ -33,12 +33,12 @@ impl From<Unanswered> for WalkStop {
 /// The records found on the walk up from a domain.
 pub(crate) struct Walk {
     start: Name,
-    /// From the longest name to the shortest.
+    /// The names with records, from the longest to the shortest.
     found: Vec<(Name, DmarcRecord)>,
 }
 
 impl Walk {
-    /// Walks up from a domain, until a record states its role.
+    /// Walks up from a domain, until a record states a role.
     pub(crate) fn from(start: &Name, knowledge: &Knowledge) -> Result<Walk, WalkStop> {
         let mut found = Vec::new();
         let names: Vec<Name> = lineage(start).collect();
@@ -58,7 +58,8 @@ impl Walk {
         Ok(Walk { start: start.clone(), found })
     }
 
-    /// The organizational domain: the highest with a record, or the one below a public suffix.
+    /// The organizational domain: the highest domain with a record, or the domain just below a
+    /// public suffix.
     pub(crate) fn organization(&self) -> Name {
         let organization = match self.found.last() {
             Some((public, DmarcRecord { role: DomainRole::Public, .. })) => {
@@ -78,7 +79,7 @@ impl Walk {
     }
 }
 
-/// A name and those above it, without the root.
+/// A name and its parents, without the root.
 fn lineage(name: &Name) -> impl Iterator<Item = Name> {
     core::iter::successors(Some(name.clone()), Name::parent).filter(|name| !name.is_root())
 }

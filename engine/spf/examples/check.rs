@@ -1,5 +1,5 @@
-//! Checks senders from its input, and asks there for the records that it needs, so that a test
-//! suite can drive it.
+//! Checks senders for a test suite. It reads each sender from its input, prints each question about
+//! records, and reads the answer from its input.
 //!
 //! ```text
 //! > check TAB address TAB hello TAB local part TAB domain

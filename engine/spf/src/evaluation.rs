@@ -10,25 +10,25 @@ use crate::expansion::Values;
 use crate::policy::{Prefixes, Qualifier, SpfMechanism, SpfPolicy, is_policy};
 use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 
-/// The most terms of one check that may look up names (RFC 7208 §4.6.4).
+/// The most terms that may look up names in one check (RFC 7208 §4.6.4).
 const LOOKUPS_MAX: usize = 10;
-/// The most lookups that may find nothing.
+/// The most lookups that may find nothing in one check.
 const VOID_LOOKUPS_MAX: usize = 2;
-/// The most MX hosts of a domain: with more, the policy is invalid.
+/// The most MX hosts of a domain. With more, the policy is invalid.
 const EXCHANGERS_MAX: usize = 10;
-/// The most names of an address that are used.
+/// The most PTR names of an address that are used.
 const POINTERS_MAX: usize = 10;
-/// The text for an unknown host name.
+/// The value of the macro `p` if the host name is unknown.
 const UNKNOWN: &[u8] = b"unknown";
 
 /// The sender of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct SpfSender<'a> {
-    /// The host's address.
+    /// The address of the sending host.
     pub address: IpAddr,
     /// The EHLO name.
     pub hello: &'a str,
-    /// The local part of the sender's address; `postmaster` if there is none.
+    /// The local part of the sender's address, or `postmaster` if the address has none.
     pub local_part: &'a str,
     /// The domain of the policy that is checked. For the null sender it is the EHLO name.
     pub domain: &'a str,
@@ -70,8 +70,8 @@ impl fmt::Display for SpfVerdict {
 
 /// Whether the sender is authorized by the policy of its domain: `check_host()`.
 ///
-/// Errors: [`Missing`] says what must be looked up first. The number of questions is bounded: a
-/// check asks for fewer than 150 names.
+/// Errors: [`Missing`] has the question that must be answered first. The number of questions is
+/// bounded: a check asks for fewer than 150 names.
 pub fn check(sender: &SpfSender<'_>, knowledge: &Knowledge) -> Result<SpfVerdict, Missing> {
     let address = sender.address.to_canonical();
     let sender = &SpfSender { address, ..*sender };
@@ -85,7 +85,7 @@ pub fn check(sender: &SpfSender<'_>, knowledge: &Knowledge) -> Result<SpfVerdict
     }
 }
 
-/// Why an evaluation does not go on.
+/// Why an evaluation stops.
 enum EvaluationStop {
     Temporary,
     Permanent,
@@ -218,8 +218,8 @@ impl<'a> Evaluation<'a> {
         Ok(false)
     }
 
-    /// The validated names of the sending host: names with its address among their addresses. Empty
-    /// if name servers do not answer.
+    /// The validated names of the sending host: each of these names has the host's address. The
+    /// list is empty if name servers do not answer.
     fn validated_names(&mut self) -> Result<Vec<Name>, EvaluationStop> {
         let reverse =
             Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };
@@ -254,13 +254,13 @@ impl<'a> Evaluation<'a> {
         if self.lookups > LOOKUPS_MAX { Err(EvaluationStop::Permanent) } else { Ok(()) }
     }
 
-    /// The kind of address records for the sender's family.
+    /// The kind of address records for the address family of the sender.
     fn kind(&self) -> RecordKind {
         if self.sender.address.is_ipv4() { RecordKind::Ipv4 } else { RecordKind::Ipv6 }
     }
 
-    /// The name of a mechanism. `None` if the expansion is not a valid name, which nothing matches
-    /// (RFC 7208 §4.8).
+    /// The name to which a mechanism refers. `None`: the expansion is not a valid name, so the
+    /// mechanism does not match (RFC 7208 §4.8).
     fn target(
         &mut self,
         specification: Option<&Specification>,

@@ -19,7 +19,8 @@ pub(crate) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// The text of a name. Its first labels are dropped until it is short enough.
+    /// Expands a specification to the text of a name. If the name is too long, its first labels are
+    /// dropped.
     pub(crate) fn expand(&self, specification: &Specification) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in &specification.0 {
@@ -71,7 +72,8 @@ impl Values<'_> {
     }
 }
 
-/// An address with dots. For IPv6, one digit for each half of a byte.
+/// The value of the macro `i`. For IPv6, it is one hexadecimal digit for each half of a byte, with
+/// dots between the digits.
 fn address_text(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => alloc::format!("{address}").into(),

@@ -1,5 +1,5 @@
 //! Policies of domains (RFC 7208 §4.5, §4.6, §5, §6, §12). A policy is parsed as a whole before it
-//! is evaluated, so that an error at its end is found for every sender.
+//! is evaluated, so that an error at its end makes the policy invalid for every sender.
 
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -15,11 +15,11 @@ const VERSION: &[u8] = b"v=spf1";
 pub(crate) struct SpfPolicy {
     /// The directives, in the order in which they are tried.
     pub(crate) directives: Vec<Directive>,
-    /// The domain that provides the policy if nothing matches.
+    /// The domain whose policy applies if no mechanism matches.
     pub(crate) redirect: Option<Specification>,
 }
 
-/// The result if a mechanism matches.
+/// A mechanism, and the result if it matches.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Directive {
     pub(crate) qualifier: Qualifier,
@@ -34,7 +34,8 @@ pub(crate) enum Qualifier {
     Neutral,
 }
 
-/// The mechanisms that match sending hosts. An omitted name is the domain itself.
+/// The mechanisms that match sending hosts. `None` as the specification stands for the domain
+/// itself.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum SpfMechanism {
     All,
@@ -47,7 +48,7 @@ pub(crate) enum SpfMechanism {
     Exists(Specification),
 }
 
-/// The number of address bits that count.
+/// The number of address bits that are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefixes {
     pub(crate) ipv4: u8,
@@ -140,7 +141,7 @@ impl SpfMechanism {
     }
 }
 
-/// An address, and the number of its bits that count.
+/// Reads an address, and the number of its bits that are compared.
 fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), SpfSyntaxError> {
     let text = str::from_utf8(text).map_err(|_| SpfSyntaxError)?;
     let (address, bits) = match text.split_once('/') {
@@ -150,7 +151,7 @@ fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), SpfSyntaxEr
     Ok((address.parse().map_err(|_| SpfSyntaxError)?, bits))
 }
 
-/// The text after `a` or `mx`: a domain and prefix lengths, both optional.
+/// Reads the text after `a` or `mx`: a domain and prefix lengths, both optional.
 fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), SpfSyntaxError> {
     let (text, ipv6) = without_prefix(text, b"//", 128)?;
     let (text, ipv4) = without_prefix(text, b"/", 32)?;
@@ -162,7 +163,8 @@ fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), SpfSy
     Ok((domain, Prefixes { ipv4, ipv6 }))
 }
 
-/// Takes a prefix length off the end, if there is one after these slashes.
+/// Splits off the prefix length after `slashes` at the end of `text`. Without one, it is
+/// `bits_max`.
 fn without_prefix<'a>(
     text: &'a [u8],
     slashes: &[u8],
@@ -178,7 +180,7 @@ fn without_prefix<'a>(
     }
 }
 
-/// A number up to `max`, without leading zeros.
+/// Reads a number up to `max`, without leading zeros.
 fn number(digits: &[u8], max: u8) -> Result<u8, SpfSyntaxError> {
     let is_plain =
         matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);

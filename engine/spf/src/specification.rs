@@ -17,16 +17,17 @@ pub(crate) enum MacroPiece {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Macro {
     pub(crate) macro_letter: MacroLetter,
-    /// For a name in upper case: characters that are not allowed in URLs are escaped.
+    /// Whether characters that are not allowed in URLs are escaped. This is so if the macro's name
+    /// is in upper case.
     pub(crate) is_escaped: bool,
-    /// Only this many labels, from the right.
+    /// The number of labels that are kept, from the right. `None`: all.
     pub(crate) labels: Option<usize>,
     pub(crate) is_reversed: bool,
     /// The characters that separate labels.
     pub(crate) delimiters: Box<[u8]>,
 }
 
-/// The value of a macro.
+/// The name of a macro, which selects its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MacroLetter {
     Sender,
@@ -106,8 +107,9 @@ impl Specification {
     }
 }
 
-/// A top label has an alphabetic character or a hyphen, and neither begins nor ends with a hyphen.
-/// A dot comes before it, and one may follow.
+/// Whether `text` ends with the label of a top-level domain. Such a label has an alphabetic
+/// character or a hyphen, and neither begins nor ends with a hyphen. A dot precedes it, and a dot
+/// may follow it.
 fn ends_with_top_label(text: &[u8]) -> bool {
     let text = text.strip_suffix(b".").unwrap_or(text);
     let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else { return false };

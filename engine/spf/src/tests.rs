@@ -1,4 +1,5 @@
-//! Cases beyond the suite of RFC 7208 (`tests/spf.py` runs that), and bounds of all work.
+//! Tests of cases beyond the test suite of RFC 7208, which `tests/spf.py` runs, and of the limits
+//! of a check.
 
 mod oracle;
 
@@ -15,7 +16,7 @@ use crate::{SpfSender, SpfVerdict, check};
 
 type World<'a> = &'a dyn Fn(&Question) -> Result<Vec<Record>, Unanswered>;
 
-/// Checks a sender in a world where `world` answers for names. Returns the verdict, and the
+/// Checks a sender, with answers of name servers from `world`. Returns the verdict and the
 /// questions.
 fn in_world(sender: &SpfSender<'_>, world: World<'_>) -> (SpfVerdict, Vec<String>) {
     let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
@@ -25,7 +26,7 @@ fn in_world(sender: &SpfSender<'_>, world: World<'_>) -> (SpfVerdict, Vec<String
             Err(Missing(question)) => question,
         };
         asked.push(format!("{:?} {}", question.kind, question.name));
-        assert!(asked.len() < 150, "there is an end");
+        assert!(asked.len() < 150, "the number of questions is bounded");
         let answer = world(&question);
         let answer =
             answer.map(|records| Answer { exists: true, is_authenticated: false, records });
@@ -42,7 +43,7 @@ fn text(policy: &str) -> Record {
     Record::Text(policy.as_bytes().into())
 }
 
-/// The verdict of the policy of `example.test` on an address, in a world without other names.
+/// The verdict of the policy of `example.test` on an address. No other name has records.
 fn verdict(policy: &str, address: &str) -> SpfVerdict {
     let world: World<'_> = &|question| {
         let is_policy =
@@ -130,7 +131,7 @@ fn local_part_is_expanded_within_labels() {
     let strange = SpfSender { local_part: "Ada-b\\ c", ..sender("192.0.2.1") };
     let (verdict, asked) = in_world(&strange, world);
     assert_eq!(verdict, SpfVerdict::Pass);
-    // The first of its words, and all of it as in a URL.
+    // The first word of the local part, and the whole local part with escapes.
     assert_eq!(asked[1], "Ipv4 ada.ada-b%5c%20c.user.test");
 }
 

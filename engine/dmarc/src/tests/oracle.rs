@@ -1,7 +1,8 @@
-//! The same worlds checked by mail-auth, an independent implementation with the same tree walk (RFC
-//! 9989).
+//! Checks the same worlds with mail-auth, an independent implementation with the same tree walk
+//! (RFC 9989).
 //!
-//! Known differences are not drawn, but tested at the end: there the RFC supports us.
+//! The random worlds contain no known difference. The last test has the known differences, in which
+//! the RFC supports us.
 
 use alloc::string::ToString;
 use core::net::Ipv4Addr;
@@ -20,7 +21,7 @@ use proptest::{collection, option};
 
 use super::*;
 
-/// The texts and addresses of a world, as mail-auth asks for them.
+/// The texts and addresses of a world, in the form that mail-auth asks for.
 fn known(world: World<'_>) -> (Known<Txt>, Known<RecordSet<Ipv4Addr>>) {
     let under = |wanted: &str| {
         world.iter().filter(|(domain, _)| *domain == wanted).map(|(_, text)| *text).collect()
@@ -64,7 +65,7 @@ fn theirs(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>
     let (texts, addresses) = known(world);
     let asked = Parameters::new(asked).with_txt_cache(&texts).with_ipv4_cache(&addresses);
     let output = AUTHENTICATOR.verify_dmarc(asked).now_or_never();
-    let output = output.expect("it asks no server");
+    let output = output.expect("mail-auth asks no server");
     match output.result() {
         DmarcResult::Pass => "pass".into(),
         DmarcResult::Fail(_) => match output.policy() {
@@ -105,7 +106,7 @@ const DOMAINS: [&str; 11] = [
 fn record() -> impl Strategy<Value = String> {
     let handling = || select(&["none", "quarantine", "Reject"][..]);
     let handlings = ["sp=", "np="].map(|tag| {
-        option::of(handling()).prop_map(move |said| said.map(|said| format!("{tag}{said}")))
+        option::of(handling()).prop_map(move |policy| policy.map(|policy| format!("{tag}{policy}")))
     });
     let tags = [
         &["adkim=s", "adkim=r"],
@@ -150,19 +151,19 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
     let other = ("mail.example.invalid", "address");
     for (why, author, world, expected) in [
         (
-            "two records are none",
+            "two records count as none",
             "example.invalid",
             &[("example.invalid", "v=DMARC1; p=reject"); 2][..],
             ["none", "fail reject"],
         ),
         (
-            "a record without a wish wishes nothing",
+            "a record without a policy means `none`",
             "example.invalid",
             &[("example.invalid", "v=DMARC1")],
             ["fail none", "none"],
         ),
         (
-            "what is nonsense is as if it were not there",
+            "a tag with an invalid value is ignored",
             "example.invalid",
             &[("example.invalid", "v=DMARC1; p=reject; adkim=x"), other],
             ["fail reject", "permerror"],

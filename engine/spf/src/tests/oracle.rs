@@ -1,8 +1,8 @@
-//! The same worlds checked by mail-auth, an independent implementation: its verdicts are ours, and
-//! it asks the same questions.
+//! Checks the same worlds with mail-auth, an independent implementation. It must give the same
+//! verdicts and ask the same questions.
 //!
-//! The random worlds contain no known difference. The last test has the known differences: there
-//! the RFC supports us, or leaves the choice.
+//! The random worlds contain no known difference. The last test has all of them: there the RFC
+//! supports us or leaves the choice.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use super::*;
 /// The parent of names that `exists` asks for. mail-auth's resolver sends no question for names
 /// below this top-level domain, since nothing exists there (RFC 6761 §6.4).
 const LISTED: &str = ".listed.invalid";
-/// The PTR names of the sender's address begin with this.
+/// The first label of the PTR names of the sender's address.
 const POINTED: &str = "pointed";
 /// The most lookups that may find nothing.
 const VOIDS_MAX: usize = 2;
@@ -32,7 +32,7 @@ const VOIDS_MAX: usize = 2;
 /// The records of names.
 #[derive(Clone, Default, Debug)]
 struct Zone {
-    /// `None` where name servers are silent.
+    /// `None`: name servers do not answer.
     texts: BTreeMap<String, Option<Vec<String>>>,
     exchangers: BTreeMap<String, Vec<String>>,
     addresses: BTreeMap<String, Vec<IpAddr>>,
@@ -48,7 +48,7 @@ struct TestSender {
     local_part: &'static str,
 }
 
-/// A verdict, and the questions: their kinds and names.
+/// A verdict, and the kinds and names of the questions.
 type Seen = (String, BTreeSet<(&'static str, String)>);
 
 impl Zone {
@@ -62,7 +62,7 @@ impl Zone {
                     .as_ref()
                     .ok_or(Unanswered::Silence)?
                     .iter()
-                    .map(|said| text(said))
+                    .map(|policy| text(policy))
                     .collect(),
                 None => Vec::new(),
             },
@@ -102,8 +102,8 @@ impl Zone {
         (verdict.to_string(), asked.into_inner())
     }
 
-    /// The verdict and questions of mail-auth, and the number of lookups that found nothing, which
-    /// it does not count.
+    /// The verdict and questions of mail-auth, and the number of its void lookups, which it does
+    /// not count.
     fn theirs(&self, test_sender: &TestSender) -> (Seen, usize) {
         let cache = OracleZone::of(self);
         let reverse_path = format!("{}@d0.test", test_sender.local_part);
@@ -121,9 +121,9 @@ impl Zone {
             .with_ipv6_cache(&cache.ipv6)
             .with_ptr_cache(&cache.pointers);
         let output = AUTHENTICATOR.check_host(asked).now_or_never();
-        let verdict = output.expect("it asks no server").result().to_string().to_lowercase();
+        let verdict = output.expect("mail-auth asks no server").result().to_string().to_lowercase();
         let log = cache.asked();
-        // It asks for both families with `exists`, and for the explanation of a refusal.
+        // mail-auth also asks for AAAA records with `exists`, and for explanations of refusals.
         let is_ours = |kind: &str, name: &str| {
             !(kind == "AAAA" && name.ends_with(LISTED)) && name != "why.test"
         };
@@ -136,7 +136,7 @@ impl Zone {
     }
 }
 
-/// A zone as mail-auth asks for it.
+/// A zone in the form that mail-auth asks for.
 struct OracleZone {
     texts: Known<Txt>,
     exchangers: Known<RecordSet<MX>>,
@@ -172,7 +172,7 @@ impl OracleZone {
         }
     }
 
-    /// Kinds, names, and whether there was a record.
+    /// The kinds and names of the questions, and whether there was a record.
     fn asked(&self) -> Vec<(&'static str, String, bool)> {
         let all = [
             ("TXT", self.texts.asked()),
@@ -299,7 +299,7 @@ fn term() -> impl Strategy<Value = String> {
     prop_oneof![20 => joined(qualifier(), mechanism), 1 => modifier, 1 => one_of(&BROKEN)]
 }
 
-/// The TXT records of a name: a policy of such terms, sometimes beside another text, or no policy.
+/// The TXT records of a name: a policy of these terms, sometimes beside another text, or no policy.
 fn texts(
     term: impl Strategy<Value = String>,
     redirects: &'static [&'static str],
@@ -357,8 +357,8 @@ fn with_texts(zone: Zone, texts: Vec<Option<Vec<String>>>) -> Zone {
     Zone { texts, ..zone }
 }
 
-/// The domain's own policy refers to others, in every way. Those refer to none, or redirect to each
-/// other.
+/// The policy of the first domain refers to others in every way. The other policies only redirect
+/// to each other.
 fn flat() -> impl Strategy<Value = Zone> {
     let include = joined(
         qualifier(),
@@ -377,7 +377,7 @@ fn flat() -> impl Strategy<Value = Zone> {
         .prop_map(|(zone, own, others)| with_texts(zone, [&[own][..], &others].concat()))
 }
 
-/// All policies refer to others, in circles too: a sender that passes there passes here.
+/// All policies include others, also in circles. If an included policy passes, the check passes.
 fn deep() -> impl Strategy<Value = Zone> {
     let include = joined(
         one_of(&["", "+"]),
@@ -416,7 +416,7 @@ fn pointed() -> impl Strategy<Value = Zone> {
     )
 }
 
-/// A policy with perhaps too many lookups, which all succeed, and none of which matches.
+/// A policy with many lookups, perhaps too many. All lookups succeed, and none matches.
 fn greedy() -> impl Strategy<Value = Zone> {
     let term = one_of(&[
         "a:h0.test",
@@ -443,7 +443,7 @@ fn greedy() -> impl Strategy<Value = Zone> {
     })
 }
 
-/// The common verdict, where there is no known difference.
+/// The verdict, which must be common to both implementations.
 fn agreed(zone: &Zone, test_sender: &TestSender) -> Result<String, TestCaseError> {
     let (ours, (theirs, voids)) = (zone.ours(test_sender), zone.theirs(test_sender));
     if voids > VOIDS_MAX {
@@ -499,7 +499,7 @@ fn with_addresses(zone: Zone, named: &[(&str, &str)]) -> Zone {
     Zone { addresses: addresses.collect(), ..zone }
 }
 
-/// Both verdicts, if they differ.
+/// Our verdict and the verdict of mail-auth.
 fn otherwise(zone: &Zone, address: &str) -> [String; 2] {
     let test_sender =
         TestSender { address: address.parse().unwrap(), hello: "d4.test", local_part: "d1" };
@@ -520,7 +520,7 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
     let pointers = |zone: Zone| Zone { pointers: Vec::from(["pointed.test".into()]), ..zone };
     for (section, zone, address, expected) in [
         (
-            "4.5: two policies are none",
+            "4.5: two policies are an error",
             zone(&[("d0.test", "v=spf1 all"), ("d0.test", "v=spf1 -all")]),
             IPV4[0],
             ["permerror", "pass"],
@@ -571,7 +571,12 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
             IPV4[0],
             ["neutral", "pass"],
         ),
-        ("5.2: what is included passes or does not", zone(&nested), IPV4[0], ["neutral", "pass"]),
+        (
+            "5.2: an included policy matches only if it passes",
+            zone(&nested),
+            IPV4[0],
+            ["neutral", "pass"],
+        ),
         (
             "5.3: no address has that many bits",
             broken("v=spf1 a/33 ?all"),
@@ -579,13 +584,13 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
             ["permerror", "neutral"],
         ),
         (
-            "5.6: the same",
+            "5.6: no address has that many bits",
             broken("v=spf1 ip4:192.0.2.1/33 ?all"),
             IPV4[1],
             ["permerror", "neutral"],
         ),
         (
-            "5.7: an address of IPv4 is what exists",
+            "5.7: only IPv4 addresses count",
             with_addresses(
                 own("v=spf1 exists:h0.listed.invalid"),
                 &[("h0.listed.invalid", IPV6[0])],
@@ -601,7 +606,7 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
         ),
         ("7.1: a macro has an end", own("v=spf1 ?all a:%{d"), IPV4[0], ["permerror", "neutral"]),
         (
-            "7.1: no name ends like that",
+            "7.1: no domain ends with this label",
             broken("v=spf1 a:toplevel ?all"),
             IPV4[0],
             ["permerror", "neutral"],
