@@ -1,5 +1,5 @@
-//! Verifies and signs messages from its input, so that it can be compared with other
-//! implementations.
+//! Verifies and signs messages for a comparison with other implementations. It reads requests and
+//! the answers about keys from its input.
 //!
 //! ```text
 //! > verify TAB now TAB the message's pieces, each after a TAB, in hexadecimal
@@ -79,7 +79,7 @@ fn verdicts(
 ) -> Result<Vec<String>, Failure> {
     let mut knowledge = Knowledge::default();
     let mut verdicts = Vec::new();
-    // For a message without signatures, the first verdict says so.
+    // A message without signatures has one verdict, which says that it is not signed.
     while verdicts.len() < message.signatures().max(1) {
         match message.verify(verdicts.len(), &knowledge, now) {
             Ok(verdict) => verdicts.push(verdict.to_string()),

@@ -1,5 +1,5 @@
-//! The check results in a set of a chain (RFC 8617 §4.1.1, RFC 8601 §2.2): whether the forwarder
-//! found that the message was of its author's domain.
+//! Reads the check results in a set of a chain (RFC 8617 §4.1.1, RFC 8601 §2.2): whether DMARC
+//! passed at the forwarder.
 
 use alloc::vec::Vec;
 

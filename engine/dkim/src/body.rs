@@ -2,20 +2,20 @@
 //!
 //! Invariants:
 //! - The hash does not depend on how the body is cut into pieces.
-//! - Of the body, only a possible end is kept: a count of empty lines, a carriage return, white
-//!   space.
+//! - Only a possible end of the body is kept: the number of empty lines, a carriage return, and
+//!   white space.
 
 use memchr::{memchr, memchr3};
 use ring::digest::{Context, Digest, SHA256};
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// The canonicalization: which changes on the way do not matter.
+/// The canonicalization, which decides which changes in transit do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CanonicalForm {
-    /// Empty lines at the end.
+    /// Only empty lines at the end of the body do not matter.
     Simple,
-    /// White space too.
+    /// Changes of white space do not matter either.
     Relaxed,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct BodyHash {
     context: Context,
     /// The number of bytes in the hash.
     bytes: u64,
-    /// Line ends that count only if something follows.
+    /// The number of line ends that enter the hash only if text follows.
     line_ends: u64,
-    /// Whether white space came that counts only if something follows in its line.
+    /// Whether white space has arrived that enters the hash only if text follows on its line.
     has_space: bool,
-    /// Whether a carriage return came that a line feed may follow.
+    /// Whether the last byte is a carriage return, which a line feed may follow.
     has_return: bool,
 }
 

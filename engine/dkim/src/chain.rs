@@ -1,22 +1,22 @@
 //! The ARC chain of a message: Authenticated Received Chain (RFC 8617 §4, §5.2).
 //!
 //! A server that forwards a message adds a set of three fields: its check results
-//! (`ARC-Authentication-Results`), its signature of the message as it leaves
+//! (`ARC-Authentication-Results`), its signature of the message that it sends
 //! (`ARC-Message-Signature`), and its signature of all sets so far (`ARC-Seal`). The seal also says
 //! whether the chain was valid when the message arrived.
 //!
 //! Invariants:
 //! - A chain with any fault fails as a whole.
-//! - At most [`SETS_MAX`] sets and [`CHAIN_KEYS_MAX`] names of keys are used. A chain with more of
-//!   either fails, and no name server is asked.
-//! - One signature is verified a call: first the newest message signature, and then the seals from
-//!   the newest down.
+//! - At most [`SETS_MAX`] sets and [`CHAIN_KEYS_MAX`] names of keys are used. A chain with more
+//!   sets or keys fails, and no name server is asked.
+//! - Each call verifies one signature: first the newest message signature, then the seals from the
+//!   newest to the oldest.
 //!
 //! Choices that the RFC leaves open:
-//! - A chain fails if name servers do not answer for its keys, since there is no other result for
-//!   it (§5.2.1). [`ChainVerdict::is_open`] distinguishes it.
-//! - Message signatures below the newest one are not verified: they would only show where the
-//!   message was changed.
+//! - A chain fails if name servers do not answer for its keys, since the RFC has no result for this
+//!   case (§5.2.1). [`ChainVerdict::is_open`] recognizes it.
+//! - Older message signatures than the newest one are not verified. They would only show which
+//!   forwarder changed the message.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -49,7 +49,7 @@ pub(crate) struct Chain {
     newest: Option<DkimSignature>,
 }
 
-/// A set of a chain: its fields, and its seal.
+/// A set of a chain: the numbers of its fields, and the parsed seal.
 pub(crate) struct Set {
     pub(crate) results: usize,
     pub(crate) message: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Set {
 pub enum ChainVerdict {
     /// There is no chain.
     None,
-    /// All forwarders' statements are authentic, and the last forwarder saw the message as it is.
+    /// All seals are valid, and the message has not changed since the last forwarder.
     Pass,
     /// The chain proves nothing, for this reason.
     Fail(ArcError),
@@ -71,17 +71,17 @@ pub enum ChainVerdict {
 /// Why a chain fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArcError {
-    /// It has more sets than a chain may have.
+    /// The chain has more sets than are allowed.
     TooLong,
-    /// It needs more keys than are looked up.
+    /// The chain needs more keys than are looked up.
     TooManyKeys,
     /// A set is incomplete, or has a field twice, or is missing.
     Incomplete,
     /// A field has invalid syntax.
     Syntax,
-    /// The last forwarder found it broken.
+    /// The last forwarder found the chain broken.
     SealedAsBroken,
-    /// A seal has an impossible status for the chain before it.
+    /// A seal has a status that is impossible for its place in the chain.
     WrongStatus,
     /// A message signature covers the chain itself.
     CoversItself,
@@ -92,7 +92,7 @@ pub enum ArcError {
 impl Chain {
     /// Reads the chain of a message. It may have no sets.
     ///
-    /// Errors: its fault, regardless of its signatures.
+    /// Errors: a fault of the chain that needs no check of its signatures.
     pub(crate) fn read(header: &HeaderIndex) -> Result<Chain, ArcError> {
         let kinds = [RESULTS, MESSAGE, SEAL].map(|name| header.named(name));
         let count = kinds.iter().map(|fields| fields.len()).max().unwrap_or(0);
@@ -104,7 +104,7 @@ impl Chain {
             for field in fields {
                 let instance = instance(header.value(*field), kind == 0).ok_or(ArcError::Syntax)?;
                 let set = instance.checked_sub(1).and_then(|number| sets.get_mut(number));
-                // If a field occurs twice, one is missing in another place.
+                // If a set has a field twice, another set lacks the field, which is an error below.
                 *set.and_then(|set| set.get_mut(kind)).ok_or(ArcError::Incomplete)? = Some(*field);
             }
         }
@@ -127,12 +127,13 @@ impl Chain {
         if keys.len() > CHAIN_KEYS_MAX { Err(ArcError::TooManyKeys) } else { Ok(chain) }
     }
 
-    /// The canonicalization of the body in its newest signature.
+    /// The canonicalization of the body for the newest message signature.
     pub(crate) fn body_form(&self) -> Option<CanonicalForm> {
         self.newest.as_ref().map(|newest| newest.body_form)
     }
 
-    /// Its signatures, unless one of them is invalid at this time regardless of its key.
+    /// The signatures of the chain. There are none if one of them is invalid at this time, whatever
+    /// its key is.
     pub(crate) fn countable(
         &self,
         authors: usize,
@@ -157,7 +158,7 @@ impl Chain {
             .find_map(|(instance, judged)| Some(ArcError::Link(instance, judged.err()?)))
     }
 
-    /// Its approximate size in memory, in bytes.
+    /// The approximate memory of the chain, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         let signatures: usize = self.signatures().map(|signature| signature.signature.len()).sum();
         self.sets.capacity() * size_of::<Set>() + signatures
@@ -169,8 +170,8 @@ impl Chain {
 }
 
 impl CompleteMessage {
-    /// The verdict on its chain where no key is needed for it: there is no chain, or it cannot pass
-    /// at this time.
+    /// The verdict on the chain of the message, if it needs no key: there is no chain, or the chain
+    /// cannot pass at this time.
     pub fn chain_at_once(&self, now: UnixTime) -> Option<ChainVerdict> {
         let chain = match &self.chain {
             Ok(chain) => chain,
@@ -180,10 +181,10 @@ impl CompleteMessage {
         if chain.sets.is_empty() { Some(ChainVerdict::None) } else { error.map(ChainVerdict::Fail) }
     }
 
-    /// Verifies one step of its chain. The first step has the number 0. `None`: it was valid, and
-    /// there are more.
+    /// Verifies one step of the chain of the message. The first step has the number 0. `None`: the
+    /// step was valid, and more steps follow.
     ///
-    /// Errors: [`Missing`] says what must be looked up first.
+    /// Errors: [`Missing`] has the question that must be answered first.
     pub fn judge_chain(
         &self,
         step: usize,
@@ -218,7 +219,7 @@ impl CompleteMessage {
         }
     }
 
-    /// Whether the last of these sets seals all of them.
+    /// Whether the seal of the last set is a valid signature of all these sets.
     fn judge_seal(&self, sets: &[Set], knowledge: &Knowledge) -> Result<(), VerificationStop> {
         let Some((last, before)) = sets.split_last() else { return Ok(()) };
         let keys = keys_of(&last.signature, knowledge)?;
@@ -243,9 +244,8 @@ impl CompleteMessage {
         }
     }
 
-    /// The trusted forwarder which found that the message was of its author's domain (DMARC). Only
-    /// the newest sets are used, as far as their domains are trusted. The result means nothing
-    /// while the chain does not pass.
+    /// The newest trusted forwarder at which DMARC passed. The search begins at the newest set, and
+    /// ends at the first set of an untrusted domain. The result is valid only if the chain passes.
     pub fn trusted_forwarder(&self, is_trusted: impl Fn(&Name) -> bool) -> Option<&Name> {
         let sets = self.chain.as_ref().map_or(&[][..], |chain| &chain.sets);
         let trusted = sets.iter().rev().take_while(|set| is_trusted(&set.signature.signer.domain));
@@ -255,8 +255,8 @@ impl CompleteMessage {
     }
 }
 
-/// The number of the set that a field belongs to (RFC 8617 §4.2.1). In results, it is not a tag
-/// among others, but comes before them.
+/// The number of the set that a field belongs to (RFC 8617 §4.2.1). In check results, the number is
+/// not one of the tags, but precedes them.
 fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
     let digits = match is_of_results {
         true => {
@@ -298,7 +298,7 @@ fn message_signature(value: &[u8], instance: usize) -> Result<DkimSignature, Arc
 }
 
 impl ChainVerdict {
-    /// Whether the verdict could be another one if name servers answered.
+    /// Whether the verdict could change if name servers answered.
     pub fn is_open(&self) -> bool {
         matches!(self, ChainVerdict::Fail(ArcError::Link(_, SignatureReason::KeyUnanswered(_))))
     }
@@ -316,7 +316,7 @@ impl fmt::Display for ChainVerdict {
 }
 
 impl fmt::Display for ArcError {
-    /// The fault for people, in words that are allowed in a quoted string.
+    /// The error as text for people, in characters that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             ArcError::TooLong => "the chain is too long",

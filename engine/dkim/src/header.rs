@@ -10,11 +10,11 @@ use memchr::{memchr, memmem};
 
 use crate::body::CanonicalForm;
 
-/// The most fields of a header: no signature of a message with more fields passes. A server that
-/// accepts messages with 1,000 fields adds some of its own.
+/// The most fields of a header: if a message has more, none of its signatures passes. The limit
+/// allows for fields that a server adds to a message with 1,000 fields.
 pub const FIELDS_MAX: usize = 1_100;
 
-/// The approximate memory of a name beside its own bytes.
+/// The approximate memory of a name in the map, in bytes, without the name itself.
 const NAME_BYTES: usize = 128;
 
 /// The fields of a header.
@@ -23,11 +23,11 @@ pub(crate) struct HeaderIndex {
     fields: Vec<FieldRange>,
     /// The fields with each name, from the top. Names are in lower case.
     by_name: BTreeMap<Box<[u8]>, Vec<usize>>,
-    /// Whether the header has no other fields.
+    /// Whether `fields` has all fields of the header.
     is_whole: bool,
 }
 
-/// The range of a field including its line end, and the range of its value without that.
+/// The range of a field including its line end, and the range of its value without the line end.
 struct FieldRange {
     whole: Range<usize>,
     value: Range<usize>,
@@ -60,17 +60,17 @@ impl HeaderIndex {
         header
     }
 
-    /// Whether all of its fields were read.
+    /// Whether all fields of the header were read.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// The whole header, as it came.
+    /// The whole header as received.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its approximate size in memory, in bytes.
+    /// The approximate memory of the header, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         let names: usize = self.by_name.keys().map(|name| name.len() + NAME_BYTES).sum();
         self.bytes.capacity()
@@ -83,7 +83,8 @@ impl HeaderIndex {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether its first line would continue a field above it.
+    /// Whether the header begins with white space, so that its first line would continue a field
+    /// above it.
     pub(crate) fn begins_folded(&self) -> bool {
         matches!(self.bytes.first(), Some(b' ' | b'\t'))
     }
@@ -93,8 +94,8 @@ impl HeaderIndex {
         self.fields.get(field).map(|field| self.at(field.value.clone())).unwrap_or_default()
     }
 
-    /// Writes the fields with these names. For each name it takes the lowest field that was not
-    /// taken yet, or nothing if none is left. `except` is never taken.
+    /// Writes the fields with these names. For each name, this is the lowest field that was not
+    /// written yet, or none if no field is left. `except` is never written.
     pub(crate) fn write_selected<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
@@ -121,8 +122,8 @@ impl HeaderIndex {
         write(self.at(whole.clone()), form, out);
     }
 
-    /// Writes a field without a part of its value and without its line end: a signature field
-    /// without the signature.
+    /// Writes a field without a part of its value and without its line end. Signatures cover their
+    /// own fields in this form.
     pub(crate) fn write_without(
         &self,
         field: usize,
@@ -132,8 +133,8 @@ impl HeaderIndex {
     ) {
         let Some(FieldRange { whole, value }) = self.fields.get(field) else { return };
         let before = self.at(whole.start..value.start + part.start);
-        let behind = self.at(value.start + part.end..whole.end);
-        write_last(&[before, behind].concat(), form, out);
+        let after = self.at(value.start + part.end..whole.end);
+        write_last(&[before, after].concat(), form, out);
     }
 
     fn at(&self, range: Range<usize>) -> &[u8] {
@@ -141,8 +142,8 @@ impl HeaderIndex {
     }
 }
 
-/// The length of the first field of several, with its line end: the first line end without white
-/// space after it.
+/// The length of the first field in `bytes`, with its line end. A field ends at the first line end
+/// without white space after it.
 fn field_length(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, b"\r\n")
         .map(|end| end + 2)
@@ -176,7 +177,7 @@ fn write_relaxed(field: &[u8], out: &mut Vec<u8>) {
     let (name, value) = field.split_at_checked(colon).unwrap_or_default();
     out.extend(name.trim_ascii_end().to_ascii_lowercase());
     out.push(b':');
-    // A line end within a field comes before white space, and is removed with it.
+    // A line end within a field precedes white space, so it is at the end of a word.
     let unfolded = value.get(1..).unwrap_or_default().split(|byte| b" \t".contains(byte));
     let words = unfolded
         .map(|word| word.strip_suffix(b"\r\n").unwrap_or(word))

@@ -1,5 +1,5 @@
-//! Public keys of domains, and verification with them (RFC 6376 §3.6.1, RFC 8301 §3.2, RFC 8463 §3,
-//! §4).
+//! Public keys of domains, and the verification of signatures (RFC 6376 §3.6.1, RFC 8301 §3.2, RFC
+//! 8463 §3, §4).
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -30,12 +30,12 @@ pub(crate) const RSA_ENCRYPTION: ObjectIdentifier =
 /// A key that a domain has published.
 pub(crate) struct PublishedKey {
     kind: KeyType,
-    /// Whether it allows signatures with SHA-256.
+    /// Whether the key allows signatures with SHA-256.
     has_hash: bool,
     is_for_mail: bool,
     /// Whether the domain is testing DKIM.
     is_test: bool,
-    /// Whether it is only for the domain itself, and not for its subdomains.
+    /// Whether the key is only for the domain itself, and not for its subdomains.
     is_strict: bool,
     /// Empty if the key was revoked.
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ enum KeyType {
     Other,
 }
 
-/// The numbers of an RSA key, without leading zeros.
+/// The modulus and the exponent of an RSA key, without leading zeros.
 struct Numbers<'a> {
     modulus: &'a [u8],
     exponent: &'a [u8],
@@ -81,7 +81,7 @@ impl PublishedKey {
 
     /// Whether a signature may be verified with this key (RFC 6376 §6.1.2).
     ///
-    /// Errors: why not.
+    /// Errors: the reason for the refusal.
     pub(crate) fn judge(&self, signature: &DkimSignature) -> Result<(), SignatureReason> {
         let kind = match signature.signer.algorithm {
             Algorithm::RsaSha256 | Algorithm::RsaSha1 => KeyType::Rsa,
@@ -101,7 +101,7 @@ impl PublishedKey {
         }
     }
 
-    /// Whether this key made the signature of `signed`.
+    /// Whether `signature` is a signature of `signed` with this key.
     ///
     /// Errors: why the signature proves nothing.
     pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), SignatureReason> {
@@ -131,8 +131,8 @@ impl PublishedKey {
     }
 }
 
-/// An RSA key in the form of RFC 6376 (RFC 8017 appendix A.1.1), or in the usual form with its
-/// algorithm around it (RFC 5280 §4.1).
+/// Reads an RSA key in one of two forms: of RFC 6376 (RFC 8017 appendix A.1.1), or the usual form,
+/// which names the algorithm (RFC 5280 §4.1).
 fn numbers(bytes: &[u8]) -> Option<Numbers<'_>> {
     let key = match SubjectPublicKeyInfoRef::from_der(bytes) {
         Ok(key) if key.algorithm.oid == RSA_ENCRYPTION => key.subject_public_key.as_bytes()?,

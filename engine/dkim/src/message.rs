@@ -23,14 +23,14 @@ pub struct CompleteMessage {
     pub(crate) header: HeaderIndex,
     pub(crate) signatures: Vec<Signed>,
     pub(crate) chain: Result<Chain, ArcError>,
-    /// `None` if the header is too long, or has too many fields.
+    /// `None`: the header is too long, or has too many fields.
     pub(crate) bodies: Option<Bodies<Hashed>>,
     pub(crate) is_to_be_signed: bool,
 }
 
 /// A signature of a message.
 pub(crate) struct Signed {
-    /// Its field.
+    /// The number of the field.
     field: usize,
     signature: Result<DkimSignature, SignatureReason>,
 }
@@ -42,36 +42,35 @@ pub(crate) struct Bodies<T> {
 }
 
 impl CompleteMessage {
-    /// Its header.
+    /// The header of the message, or the beginning of a header that is too long.
     pub fn header(&self) -> &[u8] {
         self.header.bytes()
     }
 
-    /// Whether only the beginning of its header was read.
+    /// Whether only the beginning of the header was read.
     pub fn is_cut(&self) -> bool {
         self.bodies.is_none()
     }
 
-    /// The number of its signatures.
+    /// The number of signatures of the message.
     pub fn signatures(&self) -> usize {
         self.header.named(FIELD).len()
     }
 
-    /// The questions for its signatures and its chain that have no answer yet.
+    /// The questions about keys for the signatures and the chain that have no answer yet.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         missing(&self.header, &self.signatures, &self.chain, knowledge, now)
     }
 
-    /// Its approximate size in memory, in bytes.
+    /// The approximate memory of the message, in bytes.
     pub fn footprint(&self) -> usize {
         self.header.footprint() + self.chain.as_ref().map_or(0, Chain::footprint)
     }
 
-    /// The verdict on one of its signatures, counted from the top. If there is no such signature,
-    /// the verdict says so.
+    /// The verdict on the signature with this number. The topmost signature has the number 0.
+    /// Without such a signature, the verdict is [`SignatureReason::NotSigned`].
     ///
-    /// Errors: [`Missing`] says what must be looked up first: the keys, one name for each
-    /// signature.
+    /// Errors: [`Missing`] has the question for the keys of the signature.
     pub fn verify(
         &self,
         number: usize,
@@ -79,9 +78,9 @@ impl CompleteMessage {
         now: UnixTime,
     ) -> Result<SignatureVerdict, Missing> {
         let Some(Signed { field, signature }) = self.signatures.get(number) else {
-            let is_there = number < self.signatures();
+            let exists = number < self.signatures();
             let reason =
-                if is_there { SignatureReason::NotLookedAt } else { SignatureReason::NotSigned };
+                if exists { SignatureReason::NotLookedAt } else { SignatureReason::NotSigned };
             return Ok(SignatureVerdict { reason, signer: None });
         };
         let signature = match signature {
@@ -139,7 +138,7 @@ impl Signed {
     }
 }
 
-/// The names of unknown keys, for the signatures that could count.
+/// The questions for unknown keys of the signatures that could be valid at this time.
 pub(crate) fn missing(
     header: &HeaderIndex,
     signatures: &[Signed],
@@ -191,8 +190,8 @@ impl From<Missing> for VerificationStop {
     }
 }
 
-/// Whether a signature is valid with one of its keys. `covers`: checks the other parts that it
-/// covers. It is called once a key is known to be usable.
+/// Whether a signature is valid with one of its keys. `covers` checks the other parts that the
+/// signature covers. It is called only if a key is usable.
 pub(crate) fn prove(
     signature: &DkimSignature,
     keys: &[PublishedKey],
@@ -213,7 +212,7 @@ pub(crate) fn prove(
     }
 }
 
-/// The keys for a signature: at least one.
+/// The keys for a signature. The result has at least one key.
 pub(crate) fn keys_of(
     signature: &DkimSignature,
     knowledge: &Knowledge,
@@ -232,7 +231,7 @@ pub(crate) fn keys_of(
     }
 }
 
-/// Whether the whole body is the one that was signed.
+/// Whether the body equals the signed body, and the whole body was signed.
 fn judge_body(signature: &DkimSignature, body: &Hashed) -> Result<(), SignatureReason> {
     let signed = signature.body_bytes.unwrap_or(body.bytes);
     if signed > body.bytes {

@@ -13,20 +13,20 @@ use crate::header::HeaderIndex;
 use crate::message::{self, Bodies, CompleteMessage, Signed};
 use crate::signing::SIGNED_FORM;
 
-/// The most bytes of a header with the empty line after it: no signature of a message with a longer
-/// header passes.
+/// The most bytes of a header with the empty line after it: if a header is longer, no signature of
+/// the message passes.
 pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 
-/// A message that arrives in pieces, as it is sent: with lines that end in CRLF, and without dot
-/// stuffing.
+/// Reads a message that arrives in pieces. Its lines end in CRLF, and dot-stuffing is already
+/// undone.
 pub struct MessageReader {
     expect: Expect,
     is_to_be_signed: bool,
 }
 
-/// The part that arrives next.
+/// The part of the message that arrives next.
 enum Expect {
-    /// The header, of which these bytes have come.
+    /// The header, with the bytes of it that have arrived.
     Header(Vec<u8>),
     Body(Box<BodyReading>),
 }
@@ -36,17 +36,17 @@ struct BodyReading {
     header: HeaderIndex,
     signatures: Vec<Signed>,
     chain: Result<Chain, ArcError>,
-    /// `None` if the header is too long, or has too many fields: then the body is not hashed.
+    /// `None`: the header is too long, or has too many fields. Then the body is not hashed.
     bodies: Option<Bodies<BodyHash>>,
 }
 
 impl MessageReader {
-    /// For a message with signatures and a chain that must be verified.
+    /// A reader for a message with signatures and a chain that must be verified.
     pub fn to_verify() -> MessageReader {
         MessageReader { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
     }
 
-    /// A message that is to be signed, or gets an ARC set.
+    /// A reader for a message that will be signed, or will get an ARC set.
     pub fn to_sign() -> MessageReader {
         MessageReader { is_to_be_signed: true, ..MessageReader::to_verify() }
     }
@@ -71,7 +71,7 @@ impl MessageReader {
         }
     }
 
-    /// Its header, once it is complete, or the part of it that is read.
+    /// The header, once it is complete. If it is too long, the part of it that was read.
     pub fn header(&self) -> Option<&[u8]> {
         match &self.expect {
             Expect::Header(_) => None,
@@ -79,12 +79,12 @@ impl MessageReader {
         }
     }
 
-    /// Whether that is only the beginning of the header.
+    /// Whether [`MessageReader::header`] is only the beginning of the header.
     pub fn is_cut(&self) -> bool {
         matches!(&self.expect, Expect::Body(opened) if opened.bodies.is_none())
     }
 
-    /// The questions for its signatures and its chain that have no answer yet.
+    /// The questions about keys for the signatures and the chain that have no answer yet.
     pub fn missing(&self, knowledge: &Knowledge, now: UnixTime) -> Vec<Question> {
         match &self.expect {
             Expect::Header(_) => Vec::new(),
@@ -94,7 +94,7 @@ impl MessageReader {
         }
     }
 
-    /// Its approximate size in memory, in bytes.
+    /// The approximate memory of the reader, in bytes.
     pub fn footprint(&self) -> usize {
         match &self.expect {
             Expect::Header(header) => header.capacity(),
@@ -140,8 +140,8 @@ impl BodyReading {
     }
 }
 
-/// Takes the bytes of the header. Returns the bytes after the empty line that ends it, once that
-/// has come.
+/// Takes bytes of the header. Once the empty line after the header has arrived, returns the bytes
+/// after that line.
 fn header_arrived<'a>(header: &mut Vec<u8>, piece: &'a [u8]) -> Option<&'a [u8]> {
     let before = header.len();
     header.extend(piece.iter().take(HEADER_BYTES_MAX.saturating_sub(before)));

@@ -1,10 +1,10 @@
-//! ARC sets that we make, for the chain of a forwarded message (RFC 8617 §5.1).
+//! Makes ARC sets for the chain of a forwarded message (RFC 8617 §5.1).
 //!
 //! Invariants:
-//! - A failed chain is not extended: the recipient can verify it too, and a set that says so
-//!   (§5.1.2) would add nothing.
-//! - Fields that other servers add on the way are not covered: trace fields, and results (§4.1.2).
-//!   All signatures of the message are covered.
+//! - A failed chain is not extended: the recipient can see the fault too, so a set with the status
+//!   `fail` (§5.1.2) would add nothing.
+//! - Fields that other servers add in transit are not covered: trace fields, and check results
+//!   (§4.1.2). All signatures of the message are covered.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,11 +23,12 @@ const AS_THEY_ARE: [&str; 3] = ["sender", "content-transfer-encoding", "dkim-sig
 
 /// An ARC set that is being made.
 pub struct Sealing {
-    /// Its number.
+    /// The number of the set.
     instance: usize,
-    /// The status of the chain before it, in its seal.
+    /// The status of the chain before the set, which the seal states.
     status: &'static str,
-    /// Its fields so far.
+    /// The field `ARC-Authentication-Results`. The other two fields are `None` until they are
+    /// signed.
     results: String,
     message: Option<String>,
     seal: Option<String>,
@@ -54,7 +55,7 @@ impl Sealing {
         Ok(Sealing { instance, status, results, message: None, seal: None })
     }
 
-    /// Whether a field is missing.
+    /// Whether the set still lacks a field.
     pub fn is_open(&self) -> bool {
         self.seal.is_none()
     }
@@ -76,7 +77,7 @@ impl Sealing {
     }
 
     /// The next field without its signature: first `ARC-Message-Signature`, then `ARC-Seal`.
-    /// `domain`: signs, and publishes `key`.
+    /// `domain`: the domain that signs, and publishes `key`.
     ///
     /// Errors: [`Unsignable`].
     pub fn prepare(
@@ -116,7 +117,7 @@ impl Sealing {
         }
     }
 
-    /// The set, which goes above all other fields. Empty until it is complete.
+    /// The fields of the set, to be placed above all other fields. Empty until the set is complete.
     pub fn fields(&self) -> String {
         let [seal, message] =
             [&self.seal, &self.message].map(|field| field.as_deref().unwrap_or_default());

@@ -14,9 +14,10 @@ use crate::body::CanonicalForm;
 use crate::tags::{Tags, decoded, members, number};
 use crate::verdict::{SignatureReason, SignerIdentity};
 
-/// How far in the future a signature may have been made, in seconds: some clocks are wrong.
+/// The most seconds by which the time of a signature may be in the future, since some clocks are
+/// wrong.
 const AHEAD_MAX: u64 = 3600;
-/// The characters of a signature that distinguish it from others of the same message (RFC 6008 §4).
+/// The number of characters that distinguish the signatures of one message (RFC 6008 §4).
 const PREFIX_CHARACTERS: usize = 8;
 
 /// The algorithm of a signature.
@@ -45,16 +46,16 @@ impl fmt::Display for Algorithm {
 #[derive(Debug)]
 pub(crate) struct DkimSignature {
     pub(crate) signer: SignerIdentity,
-    /// The name of its keys.
+    /// The name at which the keys are published.
     key: Name,
-    /// The domain of its agent or user (`i=`). `None` if it is not a domain.
+    /// The domain of the agent or user (`i=`). `None`: the value has no valid domain.
     agent: Option<Name>,
     pub(crate) header_form: CanonicalForm,
     pub(crate) body_form: CanonicalForm,
-    /// The number of bytes of the body that it covers, if not all.
+    /// The number of bytes of the body that the signature covers. `None`: all.
     pub(crate) body_bytes: Option<u64>,
     pub(crate) body_hash: Vec<u8>,
-    /// The names of the fields that it covers, in their order.
+    /// The names of the fields that the signature covers, in their order.
     pub(crate) names: Vec<Box<[u8]>>,
     pub(crate) signature: Vec<u8>,
     /// The range of the signature itself in the field's value.
@@ -83,7 +84,7 @@ impl DkimSignature {
         Ok(DkimSignature { agent, ..signature })
     }
 
-    /// Reads a signature of a message, by the domain itself.
+    /// Reads a signature of a message. The result has the domain itself as its agent.
     ///
     /// Errors: why it cannot be verified.
     pub(crate) fn of_message(tags: &Tags<'_>) -> Result<DkimSignature, SignatureReason> {
@@ -110,7 +111,10 @@ impl DkimSignature {
             b"ed25519-sha256" => Algorithm::Ed25519Sha256,
             _ => return Err(SignatureReason::Unknown),
         };
-        if tags.get(b"q").is_some_and(|ways| !members(ways).any(|way| way == b"dns/txt")) {
+        if tags
+            .get(b"q")
+            .is_some_and(|methods| !members(methods).any(|method| method == b"dns/txt"))
+        {
             return Err(SignatureReason::Unknown);
         }
         let (domain, selector) = (domain_of(get("d")?)?, domain_of(get("s")?)?);
@@ -134,10 +138,10 @@ impl DkimSignature {
         })
     }
 
-    /// Whether it can count at this time, regardless of its key (RFC 6376 §6.1.1). `authors`: the
-    /// number of `From` fields.
+    /// Whether the signature can be valid at this time, whatever its key is (RFC 6376 §6.1.1).
+    /// `authors`: the number of `From` fields.
     ///
-    /// Errors: why not.
+    /// Errors: the reason why it cannot be valid.
     pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), SignatureReason> {
         self.judge_itself(now)?;
         let listed = self.names.iter().filter(|name| name.eq_ignore_ascii_case(b"from")).count();
@@ -147,9 +151,9 @@ impl DkimSignature {
         Ok(())
     }
 
-    /// The same for a signature that does not cover `From`.
+    /// As [`DkimSignature::judge`], for a signature that does not cover `From`.
     ///
-    /// Errors: why not.
+    /// Errors: the reason why it cannot be valid.
     pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), SignatureReason> {
         if self.signer.algorithm == Algorithm::RsaSha1 {
             return Err(SignatureReason::Sha1);
@@ -166,12 +170,12 @@ impl DkimSignature {
         Ok(())
     }
 
-    /// The question for its keys.
+    /// The question for the keys of the signature.
     pub(crate) fn question(&self) -> Question {
         Question { name: self.key.clone(), kind: RecordKind::Text }
     }
 
-    /// Whether it is made for the domain itself, and not for a subdomain.
+    /// Whether the signature is made for the domain itself, and not for a subdomain.
     pub(crate) fn is_for_domain_itself(&self) -> bool {
         self.agent.as_ref() == Some(&self.signer.domain)
     }
@@ -185,8 +189,8 @@ fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, SignatureReason
     tags.get(name).map(|value| number(value).ok_or(SignatureReason::Syntax)).transpose()
 }
 
-/// The canonicalizations of header and body. If only the one of the header is given, the body's is
-/// simple.
+/// The canonicalizations of header and body. If the value has only one form, it is for the header,
+/// and the form for the body is simple.
 fn forms(value: &[u8]) -> Result<(CanonicalForm, CanonicalForm), SignatureReason> {
     let form = |name: &[u8]| match name {
         b"simple" => Ok(CanonicalForm::Simple),

@@ -1,9 +1,9 @@
-//! Signatures that we make: over the header fields that users see, over those that decide how a
-//! message is read, and over its whole body (RFC 6376 §5).
+//! Makes signatures. They cover the header fields that users see, the fields that decide how a
+//! message is read, and the whole body (RFC 6376 §5).
 //!
 //! Invariants:
-//! - A field that should occur once is signed once more than it occurs, so that no other can be
-//!   added (RFC 6376 §8.15).
+//! - A field that should occur once is signed once more than it occurs, so that an added field
+//!   makes the signature invalid (RFC 6376 §8.15).
 //! - No line of a signature has more than [`LINE_BYTES_MAX`] bytes, unless the name of a domain
 //!   alone is longer.
 
@@ -45,13 +45,13 @@ const ONCE: [&str; 11] = [
     "mime-version",
     "content-type",
 ];
-/// Fields that are signed as often as they occur: a forwarder may add one.
+/// Fields that are signed as often as they occur: a forwarder may add another one.
 const AS_THEY_ARE: [&str; 2] = ["sender", "content-transfer-encoding"];
 /// The canonicalization of header and body in our signatures.
 pub(crate) const SIGNED_FORM: CanonicalForm = CanonicalForm::Relaxed;
-/// The bytes of a line, without its end.
+/// The most bytes of a line, without the line end.
 const LINE_BYTES_MAX: usize = 76;
-/// The length of the pieces of a signature.
+/// The length of the pieces into which a signature may be folded.
 const PIECE: usize = 32;
 
 /// A private key of domains.
@@ -70,7 +70,7 @@ enum Pair {
 pub enum NotAKey {
     /// The text has no key.
     NoKey,
-    /// It is of an unsupported kind, or RSA of an unsupported size.
+    /// The key is of an unsupported kind, or an RSA key of an unsupported size.
     OfAnotherKind,
     /// The selector's name is not valid.
     NoSelector,
@@ -93,25 +93,25 @@ impl fmt::Display for NotAKey {
 /// Why a message cannot be signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsignable {
-    /// It has no `From` field.
+    /// The message has no `From` field.
     NoFrom,
-    /// Its header is too long.
+    /// The header is too long.
     HeaderTooLong,
-    /// Its first line would continue the signature above it.
+    /// The first line of the message would continue the signature above it.
     BeginsFolded,
-    /// It was not read to be signed.
+    /// The message was read to be verified, and not to be signed.
     NotRead,
     /// The domain and the key's selector do not form a valid name.
     NoName,
     /// The key fails to sign.
     KeyFails,
-    /// Its chain has another verdict, or is full.
+    /// The chain of the message is broken, has another verdict, or is full.
     ChainBroken,
 }
 
 impl SigningKey {
     /// Reads a key in PKCS#8 in PEM form (RFC 7468). `selector`: the name under which domains
-    /// publish it.
+    /// publish the key.
     ///
     /// Errors: why it cannot be used.
     pub fn read(pem: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
@@ -119,7 +119,7 @@ impl SigningKey {
         SigningKey::new(key.secret_pkcs8_der(), selector)
     }
 
-    /// The same for a key in binary PKCS#8 (RFC 5958).
+    /// As [`SigningKey::read`], for a key in binary PKCS#8 (RFC 5958).
     ///
     /// Errors: why it cannot be used.
     pub fn new(pkcs8: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {
@@ -131,7 +131,7 @@ impl SigningKey {
         Ok(SigningKey { pair, selector })
     }
 
-    /// The name at which a domain publishes it.
+    /// The name at which a domain publishes the key.
     ///
     /// Errors: the name would be too long.
     pub fn name_at(&self, domain: &Name) -> Result<Name, NotAName> {
@@ -147,7 +147,7 @@ impl SigningKey {
         format!("v=DKIM1; k={kind}; p={}", Base64::encode_string(&key))
     }
 
-    /// The algorithm of its signatures.
+    /// The algorithm of the key's signatures.
     pub fn algorithm(&self) -> Algorithm {
         match self.pair {
             Pair::Rsa(_) => Algorithm::RsaSha256,
@@ -188,7 +188,8 @@ impl CompleteMessage {
         Ok(field.with_signature(&signature))
     }
 
-    /// The same field without its signature. The caller computes that with the same key.
+    /// The field of [`CompleteMessage::sign`] without its signature. The caller computes the
+    /// signature with the same key.
     ///
     /// Errors: [`Unsignable`].
     pub fn prepare(
@@ -211,7 +212,7 @@ impl CompleteMessage {
         bodies.of(SIGNED_FORM).filter(|_| self.is_to_be_signed).ok_or(Unsignable::NotRead)
     }
 
-    /// Whether this domain can sign it with this key.
+    /// Checks that `domain` can sign the message with `key`.
     pub(crate) fn check(&self, key: &SigningKey, domain: &Name) -> Result<(), Unsignable> {
         if self.header.named(b"from").is_empty() {
             return Err(Unsignable::NoFrom);
@@ -225,7 +226,8 @@ impl CompleteMessage {
         if is_name { Ok(()) } else { Err(Unsignable::NoName) }
     }
 
-    /// The field that begins with these lines and signs the fields with these names and the body.
+    /// Adds to `lines` the signed names and the hash of the body. The result signs the fields with
+    /// these names, and the body.
     pub(crate) fn prepare_with(
         &self,
         mut lines: FoldedField,
@@ -264,8 +266,8 @@ impl UnsignedField {
     }
 }
 
-/// The names of the fields that are signed, once for each signed occurrence: those of
-/// `as_they_are`, and those that should occur once.
+/// The names of the fields that are signed, once for each signed occurrence: the fields of `ONCE`,
+/// and the fields of `as_they_are`.
 pub(crate) fn names(header: &HeaderIndex, as_they_are: &[&'static str]) -> Vec<&'static str> {
     let times = |name: &'static str, more| {
         core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more)
@@ -274,8 +276,8 @@ pub(crate) fn names(header: &HeaderIndex, as_they_are: &[&'static str]) -> Vec<&
     once.chain(as_they_are.iter().flat_map(|name| times(name, 0))).collect()
 }
 
-/// An RSA key with its algorithm around it, the usual form (RFC 5280 §4.1). Empty if it cannot be
-/// encoded.
+/// An RSA key in the usual form, which names the algorithm (RFC 5280 §4.1). Empty if the key cannot
+/// be encoded.
 fn wrapped(key: &[u8]) -> Vec<u8> {
     let algorithm = AlgorithmIdentifierRef { oid: RSA_ENCRYPTION, parameters: Some(AnyRef::NULL) };
     let key = BitStringRef::from_bytes(key);
@@ -291,7 +293,7 @@ pub(crate) struct FoldedField {
 }
 
 impl FoldedField {
-    /// `beginning`: the field's name, and the tags before all others.
+    /// Begins a field. `beginning`: the field's name, and its first tags.
     pub(crate) fn begin(beginning: &str, key: &SigningKey) -> FoldedField {
         let mut lines = FoldedField { column: beginning.len(), text: beginning.into() };
         lines.add_word(&format!("a={};", key.algorithm()));
@@ -334,7 +336,7 @@ impl FoldedField {
         self.add(word, "");
     }
 
-    /// Adds a text, on a new line if it does not fit.
+    /// Adds a text, on a new line if it does not fit into the current line.
     fn add(&mut self, text: &str, end: &str) {
         if self.column + text.len() + end.len() > LINE_BYTES_MAX {
             self.text.push_str("\r\n ");

@@ -13,7 +13,7 @@ pub(crate) struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    /// `None` if it is not a valid list.
+    /// Reads a tag list. `None`: it is not valid.
     pub(crate) fn read(text: &'a [u8]) -> Option<Tags<'a>> {
         let mut values = BTreeMap::new();
         let mut start = 0;
@@ -57,7 +57,8 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Anything but other control characters; bytes beyond ASCII are allowed too (RFC 8616).
+/// Whether a byte is allowed in a value. The only forbidden bytes are control characters other than
+/// white space. Bytes beyond ASCII are allowed (RFC 8616).
 fn is_of_value(byte: u8) -> bool {
     !byte.is_ascii_control() || byte.is_ascii_whitespace()
 }
@@ -73,7 +74,7 @@ pub(crate) fn decoded(value: &[u8]) -> Option<Vec<u8>> {
     Base64::decode_vec(str::from_utf8(&dense).ok()?).ok()
 }
 
-/// A number of up to 76 digits. A number beyond 64 bits becomes the largest.
+/// A number of up to 76 digits. A number of more than 64 bits becomes `u64::MAX`.
 pub(crate) fn number(value: &[u8]) -> Option<u64> {
     let is_plain = (1..=76).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let add =

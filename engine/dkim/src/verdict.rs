@@ -25,8 +25,8 @@ pub struct SignerIdentity {
     pub selector: Name,
     /// The algorithm (`a=`).
     pub algorithm: Algorithm,
-    /// The first characters of the signature (`b=`), which distinguish it from others of the same
-    /// message (RFC 6008).
+    /// The first characters of the signature (`b=`), which distinguish it from other signatures of
+    /// the same message (RFC 6008).
     pub prefix: Box<str>,
 }
 
@@ -39,13 +39,13 @@ pub enum SignatureOutcome {
     Pass,
     /// The covered parts were changed, or another signer made the signature.
     Fail,
-    /// It may be valid, but is not accepted here.
+    /// The signature may be valid, but our policy does not accept it.
     Policy,
-    /// Nothing can be said about it.
+    /// The signature is ignored, or has a form that we cannot verify.
     Neutral,
     /// Name servers did not answer: they may answer later.
     TempError,
-    /// It cannot be verified, now or later.
+    /// The signature cannot be verified, now or later.
     PermError,
 }
 
@@ -54,21 +54,21 @@ pub enum SignatureOutcome {
 pub enum SignatureReason {
     /// The message has no such signature.
     NotSigned,
-    /// It is valid.
+    /// The signature is valid.
     Verified,
-    /// The body is not the signed one.
+    /// The body differs from the signed body.
     BodyChanged,
-    /// The header is not the signed one, or another key made the signature.
+    /// The header differs from the signed header, or another key made the signature.
     SignatureWrong,
-    /// Its syntax is not valid.
+    /// The syntax of the signature is not valid.
     Syntax,
-    /// Its version, algorithm, canonicalization or query method is not supported.
+    /// The version, algorithm, canonicalization or query method is not supported.
     Unknown,
-    /// It was made in the future.
+    /// The time of the signature is in the future.
     FromTheFuture,
     /// The message has more signatures than are verified.
     NotLookedAt,
-    /// The domain is only testing.
+    /// The domain is testing DKIM.
     Testing,
     /// The header is too long.
     HeaderTooLong,
@@ -80,13 +80,13 @@ pub enum SignatureReason {
     KeyTooLong,
     /// The key could not be looked up.
     KeyUnanswered(Unanswered),
-    /// RSA over SHA-1 is not secure.
+    /// The algorithm is RSA over SHA-1, which is not secure.
     Sha1,
     /// A `From` field is not signed.
     FromNotSigned,
-    /// Its agent is outside the domain that signs.
+    /// The agent is outside the domain that signs.
     ForeignAgent,
-    /// It has expired.
+    /// The signature has expired.
     Expired,
     /// The body ends before the signed part does.
     BodyTooShort,
@@ -147,7 +147,7 @@ impl fmt::Display for SignatureOutcome {
 }
 
 impl fmt::Display for SignatureReason {
-    /// The reason for people, in words that are allowed in a quoted string.
+    /// The reason as text for people, in characters that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             SignatureReason::NotSigned => "the message is not signed",

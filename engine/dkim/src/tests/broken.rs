@@ -1,4 +1,4 @@
-//! Invalid signatures, and their verdicts.
+//! Tests of invalid signatures, and of their verdicts.
 
 use super::*;
 use crate::SignatureReason::*;
@@ -8,7 +8,7 @@ fn changed(from: &str, to: &str) -> SignatureReason {
     reason(&signed(&TAGS.replace(from, to), &FIELDS, BODY))
 }
 
-/// The reason where the domain publishes this about its key.
+/// The reason for a message if `keys` is the answer for the key of the domain.
 fn with_keys(tags: &str, keys: Texts<'_>) -> SignatureReason {
     verdict_of(&read(signed(tags, &FIELDS, BODY).as_bytes()), 0, keys).reason
 }
@@ -46,9 +46,9 @@ fn signature_with_invalid_syntax_is_neutral() {
     }
     let message = signed(TAGS, &FIELDS, BODY);
     let (before, rest) = message.split_once(" b=").unwrap();
-    let (_, behind) = rest.split_once("\r\n").unwrap();
+    let (_, after) = rest.split_once("\r\n").unwrap();
     for broken in ["", ";", " b=", " b=;", " b=MTIz=", " b=M*Iz", " b=MTIz; b=MTIz"] {
-        assert_eq!(reason(&format!("{before}{broken}\r\n{behind}")), Syntax, "{broken}");
+        assert_eq!(reason(&format!("{before}{broken}\r\n{after}")), Syntax, "{broken}");
     }
 }
 
@@ -136,7 +136,7 @@ fn signature_of_a_part_of_the_body_is_refused() {
     ] {
         assert_eq!(changed("s=key", &format!("s=key; l={bytes}")), expected, "{bytes}");
     }
-    // The same for a signature that is valid for the beginning.
+    // This is so even if the signature is valid for the beginning of the body.
     let message =
         signed(&TAGS.replace("s=key", "s=key; l=5"), &FIELDS, "Hi.\r\n") + "Pay here.\r\n";
     assert_eq!(reason(&message), BodyPartlySigned);
@@ -216,11 +216,15 @@ fn one_matching_key_of_several_is_enough() {
     };
     assert_eq!(keys(&[stray, other, &good]), Verified);
     assert_eq!(keys(&[other, other, other, &good]), Verified);
-    assert_eq!(keys(&[other, other, other, other, &good]), KeyOfAnotherKind, "so many are tried");
+    assert_eq!(
+        keys(&[other, other, other, other, &good]),
+        KeyOfAnotherKind,
+        "only four keys are tried"
+    );
     assert_eq!(keys(&[stray, other]), KeyOfAnotherKind);
 }
 
-/// An object in DER.
+/// An object in DER encoding.
 fn object(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = (content.len() as u16).to_be_bytes();
@@ -263,6 +267,6 @@ fn rsa_key_size_is_limited_both_ways() {
         garbled[from] ^= 1;
         with_keys(&tags, Ok(&[format!("p={}", Base64::encode_string(&garbled)).as_bytes()]))
     };
-    // The outer length, and the kind of key.
+    // One garbled byte is in the outer length, the other in the algorithm of the key.
     assert_eq!([garbled(2), garbled(15)], [KeyBroken; 2]);
 }

@@ -1,9 +1,10 @@
-//! Chains from a simple implementation in the tests, and the verdicts on them (RFC 8617 §5.2).
+//! Tests of the verdicts on chains (RFC 8617 §5.2). A simple implementation in the tests makes the
+//! chains.
 
 use super::*;
 use crate::{ArcError, CHAIN_KEYS_MAX, ChainVerdict, SETS_MAX};
 
-/// Results, message signature, and seal.
+/// The fields of a set: check results, message signature, and seal.
 type Set = [String; 3];
 
 const SIGNER: &str = "a=ed25519-sha256; d=example.test; s=key";
@@ -67,7 +68,7 @@ fn with(sets: &[Set]) -> String {
     format!("{sets}{}\r\n{BODY}", FIELDS.concat())
 }
 
-/// The verdict on a chain with the same key everywhere, and the number of steps.
+/// The verdict on a chain if `keys` is the answer for every key, and the number of steps.
 fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     let message = read(message.as_bytes());
     let (mut knowledge, mut step) = (Knowledge::default(), 0);
@@ -82,7 +83,7 @@ fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     }
     loop {
         if let Some(verdict) =
-            message.judge_chain(step, &knowledge, NOW).expect("all that was wanted is known")
+            message.judge_chain(step, &knowledge, NOW).expect("all requested keys are known")
         {
             return (verdict, step + 1);
         }
@@ -111,14 +112,14 @@ fn chain_is_verified_one_signature_at_a_time() {
             (ChainVerdict::Pass, count + 1)
         );
     }
-    let said = [
+    let texts = [
         ChainVerdict::None,
         ChainVerdict::Pass,
         ChainVerdict::Fail(ArcError::Link(2, SignatureReason::BodyChanged)),
     ];
-    let said = said.map(|verdict| verdict.to_string());
+    let texts = texts.map(|verdict| verdict.to_string());
     assert_eq!(
-        said,
+        texts,
         ["arc=none", "arc=pass", "arc=fail reason=\"set 2: the body was changed after signing\""]
     );
 }
@@ -188,7 +189,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
     let whole = sets(3);
     for (number, field) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)] {
         let mut changed = whole.clone();
-        // An unknown tag, and another word.
+        // Changes a word, or adds an unknown tag.
         changed[number][field] =
             changed[number][field].replace("\r\n\td", "\r\n\tx").replace("; s=", "; y=z; s=");
         assert_ne!(changed, whole);
@@ -198,7 +199,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
             "{number} {field}"
         );
     }
-    // A broken chain that later forwarders have sealed as it was.
+    // A chain with one broken seal, to which later forwarders have added valid sets.
     for broken in 1..=3 {
         let mut sets: Vec<Set> = Vec::new();
         for number in 1..=3 {
@@ -343,12 +344,17 @@ fn invalid_signatures_fail_the_chain() {
             "{covered}"
         );
     }
-    let unheard = format!("v=7; x_y=z; {SIGNER}");
-    let one = set(&[], &SetOptions { message: &unheard, seal: &unheard, ..USUAL }, &FIELDS, BODY);
+    let with_unknown_tags = format!("v=7; x_y=z; {SIGNER}");
+    let one = set(
+        &[],
+        &SetOptions { message: &with_unknown_tags, seal: &with_unknown_tags, ..USUAL },
+        &FIELDS,
+        BODY,
+    );
     assert_eq!(
         comes_to(&with(&[one])),
         ChainVerdict::Pass,
-        "unknown tags, and a version, mean nothing"
+        "unknown tags and a version are ignored"
     );
 }
 

@@ -62,7 +62,7 @@ We lost the game.  Are you hungry yet?
 
 Joe.
 ";
-/// A time after both were signed.
+/// A time after both examples were signed.
 const LATER: UnixTime = UnixTime::from_seconds(1_600_000_000);
 
 /// The verdicts on a message in pieces of this length, with the keys that the RFCs publish.
@@ -116,8 +116,8 @@ fn changed_examples_fail() {
     ] {
         for message in [RFC_6376_MESSAGE, RFC_8463_MESSAGE] {
             let verdicts = verdicts(&message.replace(from, to), 64);
-            // The first message's signature does not cover fields that are added above the signed
-            // ones. The other one has signed that there is none.
+            // The signature of RFC 6376 does not cover fields that are added above the signed
+            // fields. The signatures of RFC 8463 cover the absence of a second `Subject`.
             let harmless = reason.is_empty() && message == RFC_6376_MESSAGE;
             let reason = if reason.is_empty() { "the signature is not valid" } else { reason };
             let expected = if harmless {

@@ -1,4 +1,4 @@
-//! The canonicalization of headers and bodies, compared with a simple signer in the tests.
+//! Tests of the canonicalization of headers and bodies, compared with a simple signer.
 
 use super::*;
 use crate::SignatureReason::{SignatureWrong, Verified};
@@ -95,10 +95,10 @@ fn signature_value_may_be_folded_anywhere() {
     for form in ["simple/simple", "relaxed/simple"] {
         let message = signed(&TAGS.replace("relaxed/simple", form), &FIELDS, BODY);
         let (before, rest) = message.split_once(" b=").unwrap();
-        let (proof, behind) = rest.split_once("\r\n").unwrap();
+        let (proof, after) = rest.split_once("\r\n").unwrap();
         let (left, right) = proof.split_at(20);
         assert_eq!(
-            reason(&format!("{before} b=\r\n\t {left}\r\n {right} \r\n\t\r\n{behind}")),
+            reason(&format!("{before} b=\r\n\t {left}\r\n {right} \r\n\t\r\n{after}")),
             Verified,
             "{form}"
         );
@@ -117,7 +117,7 @@ fn only_relaxed_form_survives_white_space() {
         ] {
             assert_eq!(reason(&message.replace(from, to)), expected, "{form} {to}");
         }
-        // There was no space between the two, and now there is.
+        // A space where there was none changes both forms.
         assert_eq!(reason(&message.replace("d=example", "d= example")), SignatureWrong);
     }
 }

@@ -1,4 +1,4 @@
-//! Messages beyond the limits.
+//! Tests of messages beyond the limits.
 
 use super::*;
 use crate::{FIELDS_MAX, HEADER_BYTES_MAX, SIGNATURES_MAX};
@@ -62,7 +62,7 @@ fn signatures_beyond_the_limit_are_neutral() {
     assert_eq!(reason(SIGNATURES_MAX + 1), SignatureReason::NotSigned);
 }
 
-/// A message with a header of this many bytes, with the empty line after it.
+/// A message with a header of this many bytes, including the empty line after it.
 fn with_header_of(bytes: usize) -> String {
     let message = signed(TAGS, &FIELDS, BODY);
     let present = message.find("\r\n\r\n").unwrap() + 4;

@@ -1,5 +1,5 @@
-//! Messages that a simple signer in the tests has signed, and the verdicts on them. The signer
-//! works on whole messages.
+//! Tests of the verdicts on messages. A simple signer in the tests signs them. It works on whole
+//! messages.
 
 mod broken;
 mod chain;
@@ -39,7 +39,7 @@ fn read(message: &[u8]) -> CompleteMessage {
     reading.ended()
 }
 
-/// The verdict on one signature, where all keys are the same. Each is asked for at
+/// The verdict on one signature if `keys` is the answer for its key. The question must be for
 /// `key._domainkey.example.test`.
 fn verdict_of(message: &CompleteMessage, number: usize, keys: Texts<'_>) -> SignatureVerdict {
     let mut knowledge = Knowledge::default();
@@ -55,7 +55,7 @@ fn verdict_of(message: &CompleteMessage, number: usize, keys: Texts<'_>) -> Sign
     let answer =
         keys.map(|keys| Answer { exists: true, is_authenticated: false, records: records(keys) });
     knowledge.learn(question, answer);
-    message.verify(number, &knowledge, NOW).expect("all is known")
+    message.verify(number, &knowledge, NOW).expect("the key is known")
 }
 
 /// The reason for a message's first signature, with the key that made it.
@@ -120,7 +120,7 @@ fn body_in(form: &str, body: &str) -> String {
     if lines.is_empty() && form == "simple" { "\r\n".into() } else { lines }
 }
 
-/// A line with one space in place of several, and none at its end.
+/// A line with one space in place of several, and without spaces at its end.
 fn words(line: &str) -> String {
     let spaces = |byte: char| byte == ' ' || byte == '\t';
     let words = line.split(spaces).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

@@ -1,5 +1,5 @@
-//! Our signatures and ARC sets verified by mail-auth, an independent implementation, and its own
-//! verified by us.
+//! Tests against mail-auth, an independent implementation. It verifies our signatures and ARC sets,
+//! and we verify the signatures and sets of mail-auth.
 
 extern crate std;
 
@@ -29,7 +29,7 @@ static KEYS: LazyLock<[SigningKey; 2]> = LazyLock::new(|| {
         SigningKey::new(&rsa(RSA_2048), "rsa").unwrap(),
     ]
 });
-/// The domain's keys as mail-auth asks for them.
+/// The domain's keys in the form that mail-auth asks for.
 static PUBLISHED: LazyLock<Known<Txt>> = LazyLock::new(|| {
     let read = |key: &SigningKey| DomainKey::parse(key.record().as_bytes());
     Known::texts(
@@ -37,7 +37,7 @@ static PUBLISHED: LazyLock<Known<Txt>> = LazyLock::new(|| {
             .map(|key| (key.name_at(&domain()).unwrap().as_str().into(), first([read(key)]))),
     )
 });
-/// mail-auth signs at the time of the system's clock.
+/// A time after all signatures. mail-auth signs at the time of the system's clock.
 const LATER: UnixTime = UnixTime::from_seconds(u32::MAX as u64);
 /// Names of fields that both implementations sign.
 const SIGNED: [&str; 5] = ["From", "To", "Cc", "Subject", "Date"];
@@ -58,7 +58,7 @@ fn known(message: &CompleteMessage) -> Knowledge {
     knowledge
 }
 
-/// Whether we accept a message's one signature, and whether mail-auth does.
+/// Whether we accept the only signature of a message, and whether mail-auth does.
 fn right(message: &str) -> [bool; 2] {
     let ours = read(message.as_bytes());
     let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == SignatureOutcome::Pass;
@@ -66,11 +66,11 @@ fn right(message: &str) -> [bool; 2] {
     let theirs = AUTHENTICATOR
         .verify_dkim(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
         .now_or_never();
-    let theirs = theirs.expect("it asks no server");
+    let theirs = theirs.expect("mail-auth asks no server");
     [ours, matches!(&theirs[..], [only] if *only.result() == DkimResult::Pass)]
 }
 
-/// The same for its chain.
+/// Whether we accept a message's chain, and whether mail-auth does.
 fn whole(message: &str) -> [bool; 2] {
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
     let theirs = AUTHENTICATOR
@@ -78,7 +78,7 @@ fn whole(message: &str) -> [bool; 2] {
         .now_or_never();
     [
         found(message) == ChainVerdict::Pass,
-        *theirs.expect("it asks no server").result() == DkimResult::Pass,
+        *theirs.expect("mail-auth asks no server").result() == DkimResult::Pass,
     ]
 }
 
@@ -139,7 +139,7 @@ fn sealed_by_them(key: usize, message: &str) -> String {
     let found = AUTHENTICATOR
         .verify_arc(Parameters::new(&parsed).with_txt_cache(&*PUBLISHED))
         .now_or_never();
-    let found = found.expect("it asks no server");
+    let found = found.expect("mail-auth asks no server");
     let results =
         AuthenticationResults::new("mx.other.test").with_arc_result(&found, [192, 0, 2, 1].into());
     macro_rules! seal {
@@ -155,7 +155,7 @@ fn sealed_by_them(key: usize, message: &str) -> String {
     set.unwrap().to_header() + message
 }
 
-/// Fields with their line ends, folded and not, some of them more than once.
+/// Fields with their line ends. Some are folded, and some occur more than once.
 fn header() -> impl Strategy<Value = String> {
     let name = select(
         &[
@@ -183,8 +183,8 @@ fn header() -> impl Strategy<Value = String> {
     )
 }
 
-/// Bodies that are empty, or end with empty lines, or with none. Lines at the end that have only
-/// white space are not drawn: see below.
+/// Bodies that are empty, or end with or without empty lines. No body ends with lines of white
+/// space: `trailing_lines_of_white_space_are_empty` tests them.
 fn body() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         2 => select(&["", " ", "\t", "Hi.", "a  b", " a \t b", "a\t ", ".", "=20"][..]).prop_map(String::from),
@@ -216,14 +216,15 @@ fn parts(message: &str) -> (Vec<&str>, &str) {
     while !rest.is_empty() {
         let ends = rest.match_indices("\r\n").map(|(end, _)| end + 2);
         let end = { ends }.find(|end| !rest[*end..].starts_with([' ', '\t'])).unwrap();
-        let (field, behind) = rest.split_at(end);
+        let (field, after) = rest.split_at(end);
         fields.push(field);
-        rest = behind;
+        rest = after;
     }
     (fields, body)
 }
 
-/// The message with one character replaced: of the body, or of a field that `is_covered`.
+/// The message with one character replaced. The character is in the body, or in a field that
+/// `is_covered`.
 fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> String {
     let (fields, body) = parts(message);
     let mut places: Vec<usize> = (message.len() - body.len()..message.len()).collect();
@@ -266,7 +267,7 @@ fn is_covered(name: &str) -> bool {
     name == "DKIM-Signature" || SIGNED.iter().any(|signed| signed.eq_ignore_ascii_case(name))
 }
 
-/// A change that only the simple form sees, at some place.
+/// The message with a change of white space at some place, which only the simple form notices.
 fn bruised(message: &str, at: Index) -> String {
     let bytes = message.as_bytes();
     let is_between =
@@ -314,7 +315,8 @@ proptest! {
         prop_assert_eq!(right(&signed), [true, true], "{}", signed);
         let changed = changed(&signed, at, is_covered);
         prop_assert_eq!(right(&changed), [false, false], "{}", changed);
-        // The effect of this depends on the form, and is the same for both.
+        // The effect of a change of white space depends on the form, and is the same for both
+        // implementations.
         let [ours, theirs] = right(&bruised(&signed, at));
         prop_assert_eq!(ours, theirs, "{}", signed);
         prop_assert!(ours || forms != [Canonicalization::Relaxed; 2], "{}", signed);
@@ -323,8 +325,8 @@ proptest! {
 
 #[test]
 fn trailing_lines_of_white_space_are_empty() {
-    // mail-auth counts them as lines. White space at line ends is removed first, and then the empty
-    // lines, "in order" (RFC 6376 §3.4.4).
+    // mail-auth counts such lines as text. White space at line ends is removed first, and then the
+    // empty lines, "in order" (RFC 6376 §3.4.4).
     for (body, expected) in [
         ("", [true, true]),
         ("\r\n", [true, true]),
@@ -337,8 +339,8 @@ fn trailing_lines_of_white_space_are_empty() {
     }
 }
 
-/// A message that we and mail-auth have forwarded, as `hands` say: which of the two, and with which
-/// key.
+/// A message that we and mail-auth have forwarded. Each entry of `hands` says whether we were the
+/// forwarder, and with which key.
 fn handed_on(hands: &[(bool, usize)], message: &str) -> String {
     hands.iter().fold(message.into(), |message: String, (is_ours, key)| {
         let sealed =
@@ -353,8 +355,8 @@ fn instance(field: &str) -> Option<usize> {
     rest.split(';').next()?.parse().ok()
 }
 
-/// The message with fields replaced by `change`, which is told to which set they belong. `None`
-/// removes a field.
+/// The message with each field replaced by the result of `change`, which gets the number of the
+/// field's set. `None` removes a field.
 fn with_fields(message: &str, change: impl Fn(&str, Option<usize>) -> Option<String>) -> String {
     let (fields, body) = parts(message);
     let fields: String =
@@ -362,7 +364,7 @@ fn with_fields(message: &str, change: impl Fn(&str, Option<usize>) -> Option<Str
     format!("{fields}\r\n{body}")
 }
 
-/// The message with a set and the next one exchanged.
+/// The message with a set and the next set exchanged.
 fn swapped(message: &str, set: usize) -> String {
     let [own, next] = [set, set + 1].map(|number| format!("i={number};"));
     with_fields(message, |field, of| {
@@ -401,7 +403,7 @@ proptest! {
             format!("{sealed}x"),
             with_fields(&sealed, |field, of| (of != Some(set)).then(|| field.into())),
             swapped(&sealed, set),
-            // A forwarder that finds the chain broken says so in a chain that is otherwise valid.
+            // A forwarder that finds the chain broken adds a set with the status `fail`.
             sealed_by_them(0, &format!("{sealed}x")),
         ]);
         broken.extend(["none", "pass", "fail"].map(|status| with_status(&sealed, set, status)));

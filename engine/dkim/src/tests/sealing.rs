@@ -1,4 +1,4 @@
-//! ARC sets that we make, verified by us.
+//! Tests of ARC sets that we make and verify.
 
 use super::signing::{FIELDS as HEADER, keys};
 use super::*;

@@ -1,4 +1,4 @@
-//! Our signatures, verified by us. OpenSSL made the RSA keys.
+//! Tests of signatures that we make and verify. OpenSSL made the RSA keys.
 
 use dns::NotAName;
 
@@ -65,7 +65,7 @@ fn key_record_has_the_usual_form() {
         "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
     );
     let record = rsa.record();
-    // 2048 bits, with the algorithm around them.
+    // A key of 2048 bits, in the form that names the algorithm.
     assert!(
         record.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"),
         "{record}"
