@@ -7,7 +7,7 @@
 //!
 //! - The table has a fixed size. A new record evicts the record of its set that would expire first.
 //!   An evicted message must be retried once more.
-//! - A message that is deferred again keeps its first time.
+//! - A message that is deferred again keeps the time of its first attempt.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use core::net::IpAddr;
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// How long a retry of a message may take.
+/// The longest time from the first attempt of a message to its retry.
 const PATIENCE: Micros = Micros::from_secs(24 * 3_600);
 /// How long an origin without new mail stays known.
 const MEMORY: Micros = Micros::from_secs(35 * 24 * 3_600);
@@ -42,7 +42,7 @@ pub struct Triplet {
 }
 
 impl Triplet {
-    /// The origin: the same for all messages from it.
+    /// The hash of the origin. It is the same for all messages from the origin.
     pub fn origin(self) -> u64 {
         self.origin
     }
@@ -74,7 +74,8 @@ impl Greylist {
         Greylist { records: vec![[GreylistEntry::NONE; WAYS]; SETS], delay, key }
     }
 
-    /// Whether this message is accepted now. If not, a later retry may be.
+    /// Whether the message is accepted now. If not, it is deferred, and a later retry may be
+    /// accepted.
     #[must_use]
     pub fn passes(&mut self, triplet: Triplet, now: Instant) -> bool {
         let Triplet { origin, message } = triplet;
@@ -93,10 +94,10 @@ impl Greylist {
     fn note(&mut self, noted: GreylistEntry) {
         let Some(set) = self.records.get_mut(noted.key as usize % SETS) else { return };
         let place = set.iter().position(|record| record.key == noted.key);
-        let forgotten_first = || {
+        let expires_first = || {
             set.iter().enumerate().min_by_key(|(_, record)| record.until).map(|(place, _)| place)
         };
-        let Some(place) = place.or_else(forgotten_first) else { return };
+        let Some(place) = place.or_else(expires_first) else { return };
         if let Some(record) = set.get_mut(place) {
             *record = noted;
         }
@@ -107,7 +108,7 @@ impl Greylist {
         set.iter().find(|record| record.key == key && now <= record.until).copied()
     }
 
-    /// A message from `origin`, from `sender` to `recipient`.
+    /// The triplet of a message from `origin`, with this sender and recipient.
     pub fn triplet(&self, origin: SenderOrigin<'_>, sender: &str, recipient: &str) -> Triplet {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         match origin {
@@ -125,7 +126,7 @@ impl Greylist {
     }
 }
 
-/// Writes a name without regard to case.
+/// Adds a name to the hash, without regard to case.
 fn write_name(name: &str, hasher: &mut SipHasher13) {
     name.bytes().for_each(|byte| hasher.write_u8(byte.to_ascii_lowercase()));
     hasher.write_u8(0);

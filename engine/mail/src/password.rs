@@ -1,7 +1,8 @@
 //! Password hashes: argon2id (RFC 9106) in PHC strings.
 //!
-//! One hash is a call into a library that cannot be split: about 20 ms of a real core, with 19 MiB
-//! and two passes (OWASP's second choice of 2024). So hashes pass through a gate, one a turn.
+//! One hash is a call into a library that cannot be split. It takes about 20 ms of a real core,
+//! with 19 MiB and two passes (OWASP's second choice of 2024). So hashes wait at a gate, and a turn
+//! computes one.
 
 use alloc::string::String;
 use alloc::vec;
@@ -27,16 +28,15 @@ const OUTPUT_BYTES: usize = 32;
 /// The error of a password hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashError {
-    /// It is not a PHC string with salt and hash.
+    /// The text is not a PHC string with salt and hash.
     Syntax,
-    /// It has another algorithm or version than argon2id version 19.
+    /// The algorithm is not argon2id version 19.
     Algorithm,
-    /// It needs more memory or more work than this machine allows.
+    /// The hash needs more memory or more work than this machine allows.
     TooCostly,
 }
 
-/// Distinguishes the passwords that an account has one after the other: the last bytes of the hash
-/// string.
+/// Distinguishes the successive passwords of an account. It is the end of the hash string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PasswordMark([u8; 16]);
 
@@ -46,7 +46,7 @@ impl PasswordMark {
         PasswordMark(hash.as_bytes().last_chunk().copied().unwrap_or_default())
     }
 
-    /// From the bytes of [`PasswordMark::as_bytes`].
+    /// The mark with the bytes of [`PasswordMark::as_bytes`].
     pub fn from_bytes(bytes: [u8; 16]) -> PasswordMark {
         PasswordMark(bytes)
     }
@@ -57,7 +57,7 @@ impl PasswordMark {
     }
 }
 
-/// Makes and checks password hashes in a buffer of its own.
+/// Makes and checks password hashes. It has the buffer for their computation.
 pub struct Hasher {
     memory: Vec<Block>,
 }
@@ -69,13 +69,13 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// A hasher for hashes of this server.
+    /// A hasher with a buffer for the hashes that this server makes.
     pub fn new() -> Hasher {
         Hasher { memory: vec![Block::new(); MEMORY_KIB as usize] }
     }
 
-    /// Makes the buffer large enough for all of `hashes`, PHC strings from any source. Called once,
-    /// when they are known.
+    /// Makes the buffer large enough for all of `hashes`, PHC strings from any source. It is called
+    /// once, when the hashes are known.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
         let blocks = hashes
             .filter_map(|hash| ParsedHash::parse(hash).ok())
@@ -101,8 +101,8 @@ impl Hasher {
 
     /// Whether `hash`, a PHC string, was made from `password`.
     ///
-    /// Errors: [`HashError`] if the hash cannot be checked. The password may be right or wrong
-    /// then.
+    /// Errors: [`HashError`] if the hash cannot be checked. Then it is unknown whether the password
+    /// is right.
     pub fn verify(&mut self, password: &[u8], hash: &str) -> Result<bool, HashError> {
         let ParsedHash { params, salt, expected } = ParsedHash::parse(hash)?;
         let output = self.compute(&params, password, salt.as_ref(), expected.len())?;
@@ -132,9 +132,9 @@ impl Hasher {
     }
 }
 
-/// Checks that `hash` is a PHC string that this machine can verify: for hashes in a configuration.
+/// Checks that `hash`, from a configuration, is a PHC string that this machine can verify.
 ///
-/// Errors: why it cannot.
+/// Errors: the reason why it cannot.
 pub fn check_hash(hash: &str) -> Result<(), HashError> {
     ParsedHash::parse(hash).map(|_| ())
 }

@@ -1,19 +1,19 @@
 //! Rate limits for unauthenticated external clients, by address and by network. They limit
 //! concurrent and new connections, messages and recipients a minute, and unknown recipients an
-//! hour. Concurrent connections are counted for every service: external ones to port 25, and all
-//! others ([`ConnectionKind`]).
+//! hour. Concurrent connections to all services are counted, in two kinds: external connections to
+//! port 25, and all other connections ([`ConnectionKind`]).
 //!
 //! - One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address. A network is a /24
 //!   or a /48, and its limits are [`NETWORK_SHARE`] times those of an address.
-//! - Each limit is a token bucket with a burst of one minute's allowance. So in no minute does an
-//!   address do more than twice its limit.
-//! - With several cores, actions on one core count on all. A core reports actions in batches, so
-//!   reports cost little: when an address or network has done one part in [`UNTOLD`] of its limit,
-//!   divided by the number of cores. So all cores together have at most that part unreported. Each
-//!   core counts its open connections only for itself.
-//! - The table has a fixed size. A new record evicts the one of its set with the fewest open
-//!   connections and the least recent actions. The count of an evicted address restarts at zero, so
-//!   no address is ever counted with more connections than it has.
+//! - Each limit is a token bucket with a burst of one minute's allowance. So an address never
+//!   exceeds twice its limit in one minute.
+//! - With several cores, an action on one core counts on all. A core reports actions in batches, so
+//!   reports cost little. A batch is the limit of an address or network, divided by [`UNTOLD`] and
+//!   by the number of cores. So at most the limit divided by [`UNTOLD`] is unreported. Open
+//!   connections are counted for each core separately.
+//! - The table has a fixed size. A new record evicts the record of its set with the fewest open
+//!   connections, and with the least recent actions among these. The count of an evicted address
+//!   restarts at zero. So an address is never counted with more connections than it has.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -27,7 +27,7 @@ use siphasher::sip::SipHasher13;
 /// The limits of a network, as a multiple of those of an address.
 pub const NETWORK_SHARE: u64 = 4;
 
-/// All cores together may have one part in this many of a limit unreported.
+/// All cores together may leave the limit divided by this number unreported.
 const UNTOLD: u64 = 4;
 /// The most reports that wait. If there is no space, the actions are reported later.
 const TOLD_MAX: usize = 64;
@@ -80,7 +80,7 @@ pub enum RateLimitedAction {
     Message,
     /// A recipient was named.
     Recipient,
-    /// A recipient was named that does not exist here.
+    /// A recipient was named that does not exist on this server.
     Guess,
 }
 
@@ -102,10 +102,10 @@ struct ClientEntry {
     key: u64,
     /// Open connections of each kind.
     connections: [u32; CONNECTION_KINDS],
-    /// For each action, the time when its bucket is full again. The action is allowed if that is
-    /// less than a whole period away.
+    /// For each action, the time when its bucket is full again. The action is allowed if this time
+    /// is less than a whole period away.
     paid_at: [Instant; ACTIONS],
-    /// How many of each action were done here and not reported to other cores.
+    /// For each action, how often it was done on this core and not reported to the other cores.
     untold: [u16; ACTIONS],
 }
 
@@ -117,12 +117,12 @@ impl ClientEntry {
         untold: [0; ACTIONS],
     };
 
-    /// The information that would be lost with it.
+    /// The value of the information that an eviction of this record would lose.
     fn weight(&self) -> (u32, Option<Instant>) {
         (self.open(), self.paid_at.into_iter().max())
     }
 
-    /// Its limits, as a multiple of those of an address.
+    /// The limits of this record, as a multiple of those of an address.
     fn share(&self) -> u64 {
         if self.key & NETWORK_KEY == 0 { 1 } else { NETWORK_SHARE }
     }
@@ -151,7 +151,7 @@ pub struct RemoteActions {
     count: u16,
 }
 
-/// The subject of a count: each has a count of its own.
+/// An address or a network. Each has its own counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RateSubject {
     Address(IpAddr),
@@ -220,8 +220,8 @@ impl ClientRateLimits {
         }
     }
 
-    /// The share of all connections that counts against `address`: its own open connections, or its
-    /// part of those of its network if that is more.
+    /// The number of connections that count against `address`: its own open connections, or its
+    /// part of the connections of its network if that is more.
     pub fn share_of(&mut self, address: IpAddr) -> u32 {
         let shares = RateSubject::both(address).map(|subject| {
             self.known_mut(subject).map_or(0, |record| record.open() / record.share() as u32)
@@ -240,7 +240,7 @@ impl ClientRateLimits {
             .unwrap_or(0)
     }
 
-    /// Whether a client at `address` may do this now. If so, the action is counted.
+    /// Whether a client at `address` may do `action` now. If so, the action is counted.
     #[must_use]
     pub fn may(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) -> bool {
         let may = self.could(action, address, now);
@@ -250,7 +250,7 @@ impl ClientRateLimits {
         may
     }
 
-    /// Does the same without counting.
+    /// As [`ClientRateLimits::may`], without counting the action.
     pub fn could(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) -> bool {
         RateSubject::both(address).into_iter().all(|subject| {
             let (period, price) = self.price(action, subject);
@@ -261,7 +261,7 @@ impl ClientRateLimits {
         })
     }
 
-    /// A client at `address` has done this.
+    /// Counts `action`, which a client at `address` has done.
     pub fn has_done(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) {
         for subject in RateSubject::both(address) {
             self.count(RemoteActions { subject, action, count: 1 }, now);
@@ -271,7 +271,7 @@ impl ClientRateLimits {
         }
     }
 
-    /// These actions were done on another core.
+    /// Counts actions that another core has reported.
     pub fn has_done_elsewhere(&mut self, actions: RemoteActions, now: Instant) {
         self.count(actions, now);
     }
@@ -297,7 +297,8 @@ impl ClientRateLimits {
         }
     }
 
-    /// An action was done here. It is reported to other cores once there are enough.
+    /// Adds an action to the next report for the other cores. Queues the report once it has enough
+    /// actions.
     fn tell(&mut self, action: RateLimitedAction, subject: RateSubject) {
         let enough =
             u64::from(self.most(action)) * subject.share() / (UNTOLD * u64::from(self.cores));
@@ -311,13 +312,14 @@ impl ClientRateLimits {
         }
     }
 
-    /// The period of an action's limit, and the time for which one action fills the bucket.
+    /// The period of an action's limit, and the time that the bucket needs to recover from one
+    /// action.
     fn price(&self, action: RateLimitedAction, subject: RateSubject) -> (Micros, Micros) {
         let period = if action == RateLimitedAction::Guess { HOUR } else { MINUTE };
         (period, Micros(period.0 / (u64::from(self.most(action)) * subject.share())))
     }
 
-    /// The limit of an action of an address in its period.
+    /// How often an address may do an action in the action's period.
     fn most(&self, action: RateLimitedAction) -> u16 {
         let most = match action {
             RateLimitedAction::Arrival => self.limits.arrivals,

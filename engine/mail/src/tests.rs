@@ -26,7 +26,7 @@ fn the_right_password_is_verified_and_a_wrong_one_is_not() {
     assert_eq!(hasher.verify(b"correct Horse", &hash), Ok(false));
 }
 
-/// From the reference implementation of RFC 9106: argon2-cffi, `hash_secret(b"password",
+/// Hashes from the reference implementation of RFC 9106: argon2-cffi, `hash_secret(b"password",
 /// b"somesalt", …)`.
 const REFERENCE: [&str; 2] = [
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$cpx6VEQbwTVZvcpxNIxOVUWZ5xnAipUmAe1cg2GMG70",
@@ -271,7 +271,7 @@ fn connection_share_counts_the_address_and_its_network() {
         )));
     };
     assert_eq!(rate_limits.share_max(), 0);
-    assert_eq!(rate_limits.share_of(address("203.0.113.7")), 0, "nothing is known of it");
+    assert_eq!(rate_limits.share_of(address("203.0.113.7")), 0, "the address is unknown");
     open("203.0.113.7", 100, &mut rate_limits);
     open("203.0.113.8", 1, &mut rate_limits);
     open("192.0.2.1", 2, &mut rate_limits);
@@ -280,7 +280,7 @@ fn connection_share_counts_the_address_and_its_network() {
     assert_eq!(
         rate_limits.share_of(address("203.0.113.8")),
         101 / NETWORK_SHARE as u32,
-        "its neighbour is heavy"
+        "its neighbour has many connections"
     );
     assert_eq!(rate_limits.share_of(address("192.0.2.1")), 2);
     (0..100).for_each(|host| open(&alloc::format!("198.51.100.{host}"), 8, &mut rate_limits));
@@ -319,24 +319,24 @@ fn rate_limits_allow_a_burst_and_an_even_rate() {
     assert_eq!(done(&mut rate_limits, now), 6, "and never more at once");
 }
 
-/// An address does something on each of the cores in turn. Returns how often it may do it at once,
-/// and how many messages the cores send to each other.
+/// An address does `action` on the cores in turn, all at the same time. Returns how often the
+/// action is allowed, and the number of reports between cores.
 fn done_on(cores: u8, limits: ClientLimits, action: RateLimitedAction) -> (usize, usize) {
     let mut all: Vec<ClientRateLimits> =
         (0..cores).map(|_| ClientRateLimits::new(limits, [7; 16], cores)).collect();
-    let (mut done, mut told) = (0, 0);
+    let (mut done, mut reports) = (0, 0);
     for number in 0..20_000 {
         let own = number % usize::from(cores);
         done += usize::from(all[own].may(action, address("203.0.113.7"), Instant::START));
         while let Some(actions) = all[own].next_report() {
-            told += 1;
+            reports += 1;
             let others = all.iter_mut().enumerate().filter(|(core, _)| *core != own);
             others.for_each(|(_, rate_limits)| {
                 rate_limits.has_done_elsewhere(actions, Instant::START)
             });
         }
     }
-    (done, told)
+    (done, reports)
 }
 
 #[test]
@@ -349,16 +349,12 @@ fn rate_limits_count_actions_of_all_cores() {
         (RateLimitedAction::Guess, limits.guesses),
     ] {
         let most = usize::from(most);
-        assert_eq!(
-            done_on(1, limits, action),
-            (most, 0),
-            "{action:?}: there is no other core to tell"
-        );
+        assert_eq!(done_on(1, limits, action), (most, 0), "{action:?}: one core sends no reports");
         for cores in [2, 4, 16] {
-            let (done, told) = done_on(cores, limits, action);
+            let (done, reports) = done_on(cores, limits, action);
             assert!((most..=most + most / 4).contains(&done), "{cores}, {action:?}: {done}");
             let few = 4 * usize::from(cores).min(done) + done / 4;
-            assert!(told <= 2 * few, "{cores}, {action:?}: {told} times for {done}");
+            assert!(reports <= 2 * few, "{cores}, {action:?}: {reports} times for {done}");
         }
     }
     assert_eq!(
@@ -480,10 +476,10 @@ fn greylisting_knows_an_origin_for_35_days() {
     ));
     for _ in 0..3 {
         now = now + days(35);
-        assert!(may(&mut list, now), "each message renews it");
+        assert!(may(&mut list, now), "each message renews the origin");
     }
     now = now + days(35) + Micros(1);
-    assert!(!may(&mut list, now), "then it is forgotten");
+    assert!(!may(&mut list, now), "then the origin is forgotten");
 }
 
 #[test]

@@ -5,10 +5,10 @@
 //!   lock the owner out.
 //! - An address has at most [`PENDING_MAX`] pending logins, including delayed replies. So parallel
 //!   guesses gain nothing.
-//! - A failed login is pending until its reply is due, even after the client has disconnected. So a
-//!   client gains nothing if it takes a late reply for a wrong password and hangs up.
-//! - The table has a fixed size. A new entry evicts the one of its set with the fewest failures,
-//!   but never one with undecided logins.
+//! - A failed login is pending until its reply is due, even after the client has disconnected. So
+//!   an attacker gains nothing if it takes a late reply for a refusal and disconnects.
+//! - The table has a fixed size. A new entry evicts the entry of its set with the fewest failures,
+//!   but never an entry with undecided logins.
 
 use alloc::string::String;
 use alloc::vec;
@@ -22,14 +22,14 @@ use siphasher::sip::SipHasher13;
 /// The most pending logins of one address.
 pub const PENDING_MAX: usize = 4;
 
-/// The delay of the first failure.
+/// The delay after the first failure.
 const FIRST_DELAY: Micros = Micros::from_secs(2);
-/// The delay doubles with each failure, at most this often: up to 64 seconds.
+/// The delay doubles with each failure, but at most this often. So it is at most 64 seconds.
 const DOUBLINGS_MAX: u32 = 5;
-/// The owner of an account makes mistakes too, so this many failures on one account double the
-/// delay.
+/// The number of failures on one account that double the delay. The owner of the account makes
+/// mistakes too.
 const ACCOUNT_FAILURES_PER_DOUBLING: u32 = 4;
-/// A network may have other users, so this many failures double the delay there.
+/// The number of failures in one network that double the delay. The network may have other users.
 const NETWORK_FAILURES_PER_DOUBLING: u32 = 16;
 /// After this time without a failure, half of the failures are forgotten.
 const HALF_LIFE: Micros = Micros::from_secs(300);
@@ -42,7 +42,7 @@ const SETS: usize = 1024;
 pub struct FailedLogin {
     /// The client.
     pub peer: IpAddr,
-    /// The user name that it has sent.
+    /// The user name that the client has sent.
     pub name: String,
 }
 
@@ -51,7 +51,8 @@ struct ThrottleEntry {
     key: u64,
     last_failure: Instant,
     failures: u16,
-    /// When each slot for a login becomes free: [`UNDECIDED`] while the login has no result.
+    /// The time at which each slot for a login becomes free: [`UNDECIDED`] while the login has no
+    /// result.
     free_from: [Instant; PENDING_MAX],
 }
 
@@ -82,7 +83,7 @@ pub struct Throttle {
     key: [u8; 16],
 }
 
-/// The subject of a failure count: each has a count of its own.
+/// An address, a network or an account. Each has its own count of failures.
 #[derive(Clone, Copy)]
 enum ThrottleSubject<'a> {
     Address(IpAddr),
@@ -96,8 +97,8 @@ impl Throttle {
         Throttle { records: vec![[ThrottleEntry::default(); WAYS]; SETS], key }
     }
 
-    /// A login from `address` begins. Returns false if too many are pending there. Then it must be
-    /// refused without a check.
+    /// A login from `address` begins. Returns false if the address has too many pending logins.
+    /// Then the login must be refused without a check.
     #[must_use]
     pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
         let record = self.record(ThrottleSubject::Address(address), now);
@@ -111,7 +112,7 @@ impl Throttle {
     }
 
     /// A login from `address` for `account` has failed. Returns the delay of its reply. `account`
-    /// is one name for each account, whatever aliases the account has.
+    /// must be the same name for all aliases of an account.
     pub fn login_failed(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let delay = self.failure_known(address, account, now);
         if let Some(record) = self.record(ThrottleSubject::Address(address), now) {
@@ -140,7 +141,8 @@ impl Throttle {
     }
 
     /// The evidence against a login from `address` for `account`: the recent failures of the
-    /// address and its network, and a part of the account's. Logins with less are checked first.
+    /// address and its network, and a part of the account's. Logins with less evidence are checked
+    /// first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
         let failures =
             |subject| self.known(subject).map_or(0, |record| u32::from(record.failures_at(now)));

@@ -21,7 +21,7 @@ struct Verified {
     until: Instant,
 }
 
-/// A fixed number of verified logins. A new one evicts an old one.
+/// A fixed number of verified logins. A new entry evicts an old one.
 pub struct VerifiedLogins {
     places: Vec<Option<Verified>>,
     key: [u8; 16],
