@@ -1,8 +1,8 @@
 //! Makes summaries of messages repeatedly, for a profiler.
 //!
-//! `cargo build --profile image -p message --example summaries`, and then `valgrind
-//! --tool=callgrind` on the result: with the name of a usual message, or with the name of a hostile
-//! one and its size in bytes. Instructions are counted, and divided by the rounds.
+//! Build it with `cargo build --profile image -p message --example summaries`, and run the result
+//! in `valgrind --tool=callgrind`. Its arguments are the name of a usual message, or the name of a
+//! hostile message and its size in bytes. The counted instructions are for all rounds.
 
 use std::hint::black_box;
 
@@ -35,7 +35,7 @@ fn usual(name: &str) -> Option<Vec<u8>> {
     Some(message.replace('\n', "\r\n").into_bytes())
 }
 
-/// A beginning, and then repetitions, up to this size.
+/// A hostile message of this size: a beginning, and then repetitions.
 fn hostile(name: &str, size: usize) -> Option<Vec<u8>> {
     let (_, beginning, repeated) = HOSTILE.into_iter().find(|(known, _, _)| *known == name)?;
     Some(beginning.bytes().chain(repeated.bytes().cycle()).take(size).collect())

@@ -1,9 +1,9 @@
-//! Charsets: from the names that mail uses to UTF-8.
+//! Charsets: decodes bytes to UTF-8 by the charset names that mail uses.
 //!
 //! Invariants:
 //! - A name means what the Encoding Standard says, as in browsers and other mail clients.
-//! - UTF-7 is not decoded: text that it hides from byte-level checks (markup, for example) stays
-//!   hidden.
+//! - UTF-7 is not decoded. So text that it hides from checks of the bytes, such as markup, stays
+//!   encoded.
 //! - Without a known charset, bytes are UTF-8 as long as they are valid, and windows-1252 from the
 //!   first invalid byte on.
 //!
@@ -52,7 +52,7 @@ pub(crate) fn is_ascii(name: &[u8]) -> bool {
     ASCII.iter().any(|ascii| name.trim_ascii().eq_ignore_ascii_case(ascii.as_bytes()))
 }
 
-/// All of `bytes`, in the charset with this name if it is known.
+/// Decodes all of `bytes`, by the charset with this name if it is known.
 pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     match name.and_then(encoding) {
         Some(encoding) => encoding.decode_without_bom_handling(bytes).0,
@@ -60,7 +60,7 @@ pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     }
 }
 
-/// All of `bytes`, without a known charset.
+/// Decodes all of `bytes` without a known charset.
 pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -68,8 +68,8 @@ pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Adds `text` with a space for each control character. So a text that is shown as one line is one
-/// line, and ends nothing that it is put into.
+/// Adds `text` with a space in place of each control character. So the text stays on one line, and
+/// never ends the line or field into which it is written.
 pub(crate) fn push_line(out: &mut String, text: &str) {
     out.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
 }

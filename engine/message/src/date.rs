@@ -1,7 +1,8 @@
 //! The date and time of a header field: `Tue, 03 Nov 2026 21:04:05 +0000`.
 //!
-//! Always UTC and always the same length, so that a header's size is known before it is written.
-//! The zone is `+0000` and not `-0000`: this is the server's own time, and its zone is UTC.
+//! The date is always in UTC and always has the same length, so that a header's size is known
+//! before it is written. The zone is `+0000` and not `-0000`: this is the server's own time, and
+//! its zone is UTC.
 //!
 //! Implements: RFC 5322 section 3.3.
 
@@ -16,11 +17,11 @@ const MONTH_NAMES: [[u8; 3]; 12] = [
     *b"Nov", *b"Dec",
 ];
 const SECONDS_IN_DAY: u64 = 86_400;
-/// 9999-12-31T23:59:59Z: the year in a header has four digits here.
+/// 9999-12-31T23:59:59Z. A year is written with four digits.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
 /// `time` as a `date-time` of RFC 5322 section 3.3, in UTC. A time after the year 9999 is written
-/// as that year's end.
+/// as the end of that year.
 pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     let seconds = time.seconds().min(SECONDS_MAX);
     let days = seconds / SECONDS_IN_DAY;
@@ -40,7 +41,8 @@ pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     ]
 }
 
-/// The [`date_time`] of the present, computed once a second: many messages may come in one.
+/// The [`date_time`] of the current time. It is computed only once for each second, since many
+/// messages may arrive in one second.
 #[derive(Clone, Debug)]
 pub struct DateTimeNow {
     seconds: u64,
@@ -48,12 +50,13 @@ pub struct DateTimeNow {
 }
 
 impl DateTimeNow {
-    /// The present is `time`.
+    /// The text for `time`, which is the current time.
     pub fn new(time: UnixTime) -> DateTimeNow {
         DateTimeNow { seconds: time.seconds(), text: date_time(time) }
     }
 
-    /// The date and time of `time`, the present.
+    /// The text for `time`, which is the current time. It is computed again only for another
+    /// second.
     pub fn at(&mut self, time: UnixTime) -> &[u8; DATE_TIME_BYTES] {
         if time.seconds() != self.seconds {
             *self = DateTimeNow::new(time);

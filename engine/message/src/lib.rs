@@ -1,18 +1,20 @@
 //! RFC 5322 and MIME: the parts of messages that a mail server writes and reads itself, over bytes
 //! that the caller lends.
 //!
-//! It writes the date of a header and the trace fields ([`Received`], [`AuthResultsWriter`],
+//! The crate writes the date of a header and the trace fields ([`Received`], [`AuthResultsWriter`],
 //! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
-//! the trace fields that are there already). It reads what users see: header fields ([`header`]),
-//! the parts of a message ([`structure`]), their content ([`BodyDecoder`], [`TextDecoder`]), and
-//! the line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and the
-//! file in which they download them ([`MboxWriter`]).
+//! the trace fields of earlier servers). It reads what users see: header fields ([`header`]), the
+//! parts of a message ([`structure`]), their content ([`BodyDecoder`], [`TextDecoder`]), and the
+//! line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and the
+//! file in which users download their messages ([`MboxWriter`]).
 //!
 //! Invariants:
-//! - Nothing on the path of a message through the server allocates, and nothing keeps lent bytes.
+//! - The code on the path of a message through the server does not allocate, and does not keep lent
+//!   bytes.
 //! - A name that a peer gives itself never ends or adds a header line: control characters are
 //!   replaced.
-//! - Reading never fails, whatever a message has, and takes work linear in its bytes.
+//! - Reading never fails, whatever a message contains. Its work is linear in the bytes of the
+//!   message.
 //!
 //! Implements: RFC 5322 section 3.3 (dates), RFC 5321 sections 4.4 (trace) and 6.3 (loops), RFC
 //! 6409 section 8, RFC 6531 section 4.3; the modules name the rest.

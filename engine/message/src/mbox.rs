@@ -1,9 +1,10 @@
-//! A mailbox as one file: messages one after the other, each after a line that begins with `From `.
+//! A mailbox as one file. It contains the messages in order, each after a line that begins with
+//! `From `.
 //!
 //! The variant is *mboxrd*: a line of a message that begins with `From `, after any number of `>`,
-//! gets one more `>`. A reader that removes one has the original line. Lines end in LF, as in RFC
-//! 4155: a CRLF becomes an LF, and nothing else of a message changes. An empty line follows each
-//! message.
+//! gets one more `>`. A reader that removes one `>` gets the original line. Lines end in LF, as in
+//! RFC 4155: a CRLF becomes an LF, and nothing else of a message changes. An empty line follows
+//! each message.
 //!
 //! Implements: RFC 4155 appendix A.
 
@@ -14,16 +15,16 @@ use machine::UnixTime;
 use crate::date_time;
 use crate::header::{Address, Header, HeaderMailbox};
 
-/// The sender of a message that names none.
+/// The sender that is written for a message without a sender.
 const NOBODY: &[u8] = b"MAILER-DAEMON";
 
 /// The beginning of the line before a message.
 const ENVELOPE: &[u8; 5] = b"From ";
 
-/// The longest address that is used.
+/// The longest sender address that is written.
 const SENDER_BYTES_MAX: usize = 320;
 
-/// Writes a message into such a file.
+/// Writes messages into a mailbox file.
 #[derive(Debug, Default)]
 pub struct MboxWriter {
     line: MboxPosition,
@@ -34,14 +35,14 @@ pub struct MboxWriter {
 /// The position in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum MboxPosition {
-    /// At its beginning.
+    /// At the beginning of the line.
     #[default]
     Beginning,
-    /// Only `>` has come.
+    /// After one or more `>` at the beginning of the line.
     Quoted,
-    /// This many bytes of `From ` have come, and are held back.
+    /// After this many bytes of `From `, which are held back.
     Envelope(usize),
-    /// After its beginning.
+    /// After the beginning of the line.
     Within,
 }
 
@@ -93,7 +94,7 @@ impl MboxWriter {
     }
 
     fn octet(&mut self, octet: u8, out: &mut Vec<u8>) {
-        let came = match self.line {
+        let matched = match self.line {
             MboxPosition::Within => {
                 out.push(octet);
                 self.line =
@@ -101,12 +102,12 @@ impl MboxWriter {
                 return;
             }
             MboxPosition::Beginning | MboxPosition::Quoted => 0,
-            MboxPosition::Envelope(came) => came,
+            MboxPosition::Envelope(matched) => matched,
         };
-        let held_back = ENVELOPE.get(..came).unwrap_or_default();
-        match ENVELOPE.get(came) {
-            Some(next) if *next == octet && came + 1 < ENVELOPE.len() => {
-                self.line = MboxPosition::Envelope(came + 1)
+        let held_back = ENVELOPE.get(..matched).unwrap_or_default();
+        match ENVELOPE.get(matched) {
+            Some(next) if *next == octet && matched + 1 < ENVELOPE.len() => {
+                self.line = MboxPosition::Envelope(matched + 1)
             }
             Some(next) if *next == octet => {
                 out.push(b'>');
@@ -118,7 +119,7 @@ impl MboxWriter {
                 out.push(octet);
                 self.line = match octet {
                     b'\n' => MboxPosition::Beginning,
-                    b'>' if came == 0 => MboxPosition::Quoted,
+                    b'>' if matched == 0 => MboxPosition::Quoted,
                     _ => MboxPosition::Within,
                 };
             }

@@ -1,4 +1,4 @@
-//! Changes the header of a message while it streams by.
+//! Changes the header of a message while the message passes through the server.
 //!
 //! - `Authentication-Results:` fields that claim to be this server's own are removed, whatever host
 //!   sends them: only this server may write its results (RFC 8601 section 5).
@@ -14,14 +14,14 @@
 //! - `Received:` fields are counted: many of them mean a mail loop (RFC 5321 section 6.3). All
 //!   fields are counted too, including removed ones.
 //!
-//! Everything else passes unchanged, in the longest possible runs.
+//! All other bytes pass unchanged, in the longest possible runs.
 //!
 //! Invariants:
-//! - The output does not depend on how the message is cut into pieces, nor on how much is taken at
-//!   a time.
+//! - The output does not depend on how the message is cut into pieces, nor on how many bytes the
+//!   receiver takes at a time.
 //! - The beginning of a line is held back only until its kind is known, and at most
-//!   [`HELD_BYTES_MAX`] bytes. A field is removed if it claims to be ours only later than that. A
-//!   line that is not a field by then is text.
+//!   [`HELD_BYTES_MAX`] bytes. If these bytes do not show whether a field claims to be ours, the
+//!   field is removed. If they do not show that a line is a field, the line is text.
 
 mod line;
 
@@ -38,16 +38,16 @@ const ADDED_BYTES_MAX: usize = 384 + "From: \r\n".len() + AUTHOR_BYTES_MAX;
 const AUTHOR_BYTES_MAX: usize = 320;
 const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
 
-/// The header of a message on its way through.
+/// The state of a message's header while the message passes.
 #[derive(Clone, Debug)]
 pub struct Revision {
     origin: Origin,
     known: HeaderState,
-    /// The beginning of a line, or the bytes that go out next.
+    /// The held bytes: the beginning of a line, or bytes to pass on next.
     place: [u8; PLACE_BYTES],
     held_from: u16,
     held_to: u16,
-    /// The held bytes go out before anything else is examined.
+    /// Whether the held bytes must be passed on before further bytes are examined.
     is_released: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Revision {
 struct HeaderState {
     at: At,
     fields: u16,
-    /// In a line that may be a field: it counts once it has a colon.
+    /// Whether the current line may be a field, which counts once it has a colon.
     awaits_colon: bool,
     hops: u16,
     has_author: bool,
@@ -66,9 +66,9 @@ struct HeaderState {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// At the start of a line, after one of a field with this fate.
+    /// At the start of a line, after a line of a field that was handled like this.
     LineStart(FieldDisposition),
-    /// Within a line.
+    /// Within a line that is handled like this.
     Within(FieldDisposition),
     /// After the header.
     Body,
@@ -81,7 +81,8 @@ enum FieldDisposition {
 }
 
 impl HeaderState {
-    /// Counts the field that begins with this line. A line of an unknown kind may be no field.
+    /// Counts the field that begins with this line. A line of another field counts only once it has
+    /// a colon.
     fn note(&mut self, line: HeaderLine) {
         let is_field = !matches!(
             line,
@@ -99,7 +100,7 @@ impl HeaderState {
         self.has_identifier |= line == HeaderLine::Identifier;
     }
 
-    /// More of a line passes.
+    /// More bytes of a line pass: counts the line as a field if they have the awaited colon.
     fn look_for_colon(&mut self, more: &[u8]) {
         if self.awaits_colon && memchr::memchr(b':', more).is_some() {
             self.awaits_colon = false;
@@ -109,7 +110,7 @@ impl HeaderState {
 }
 
 impl Revision {
-    /// For a message that begins now.
+    /// The state at the beginning of a message.
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
@@ -129,19 +130,19 @@ impl Revision {
         }
     }
 
-    /// The number of `Received:` fields so far; 65,535 stands for that and more.
+    /// The number of `Received:` fields so far, at most 65,535.
     pub fn hops(&self) -> u16 {
         self.known.hops
     }
 
-    /// The number of header fields so far, including removed ones; 65,535 stands for that and more.
+    /// The number of header fields so far, including removed ones, at most 65,535.
     pub fn fields(&self) -> u16 {
         self.known.fields
     }
 
-    /// Takes the next bytes of the message, and passes on the bytes that remain. `to` returns how
-    /// many bytes it took. If that is less than all, the call ends, and the rest is offered again.
-    /// Returns how many of `bytes` were taken.
+    /// Takes the next bytes of the message, and passes on the bytes that are not removed. `to`
+    /// receives them, and returns the number of bytes that it took. If it does not take all, the
+    /// call ends, and the next call offers the rest again. Returns the number of `bytes` taken.
     ///
     /// Errors: those of `to`.
     pub fn pass<E>(
@@ -204,7 +205,7 @@ impl Revision {
         self.release(&mut to)
     }
 
-    /// Notes that the held bytes are the beginning of this line.
+    /// Counts the held bytes as the beginning of a line of this kind.
     fn note_held(&mut self, line: HeaderLine) {
         let mut known = self.known;
         known.note(line);
@@ -217,7 +218,7 @@ impl Revision {
         self.place.get(usize::from(self.held_from)..usize::from(self.held_to)).unwrap_or_default()
     }
 
-    /// Passes on the bytes that wait to go out. Returns whether all went out.
+    /// Passes on the held bytes if they are released. Returns whether none is left.
     fn release<E>(&mut self, to: &mut impl FnMut(&[u8]) -> Result<usize, E>) -> Result<bool, E> {
         if self.is_released {
             if !self.held().is_empty() {
@@ -231,13 +232,12 @@ impl Revision {
         Ok(true)
     }
 
-    /// Nothing is held any more.
+    /// Drops the held bytes.
     fn forget(&mut self) {
         (self.held_from, self.held_to, self.is_released) = (0, 0, false);
     }
 
-    /// How many of these bytes, of which no more than `limit` count, pass unchanged, and the state
-    /// after them.
+    /// Returns how many of the first `limit` bytes pass unchanged, and the state after them.
     fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, HeaderState) {
         let mut known = self.known;
         let mut at = 0;
@@ -283,7 +283,7 @@ impl Revision {
         (at, known)
     }
 
-    /// Handles bytes that do not pass unchanged. Returns how many of them were taken.
+    /// Handles bytes that do not pass unchanged. Returns the number of bytes taken.
     fn change(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         if self.known.at == At::Within(FieldDisposition::Dropped) {
             let line_end = memchr::memchr(b'\n', bytes);
@@ -299,13 +299,14 @@ impl Revision {
                 self.known.at = At::Within(FieldDisposition::Dropped);
             }
             HeaderLine::Text => self.complete(b"", b"\r\n", own),
-            // Bytes that pass were handled before.
+            // The empty line. Lines that pass unchanged are never handled here.
             _ => self.complete(b"", b"", own),
         }
         0
     }
 
-    /// Holds bytes back. Returns how many, which is not 0 while the kind of the line is unknown.
+    /// Holds bytes back. Returns their number, which is not 0 while the kind of the line is
+    /// unknown.
     fn hold(&mut self, bytes: &[u8]) -> usize {
         let from = usize::from(self.held_to);
         let count = bytes.len().min(HELD_BYTES_MAX.saturating_sub(from));
@@ -318,8 +319,8 @@ impl Revision {
         count
     }
 
-    /// Takes more of a line with a held beginning, and looks whether its kind is known now. Returns
-    /// how many bytes were taken.
+    /// Takes more bytes of a line with a held beginning, and handles the line if its kind is known
+    /// now. Returns the number of bytes taken.
     fn look_again(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         let before = self.held_to;
         let more = self.hold(bytes);
@@ -352,8 +353,8 @@ impl Revision {
             && !(known.has_author && known.has_date && known.has_identifier)
     }
 
-    /// The header is over: the missing fields go out, with a line end before them and an empty line
-    /// after them if needed, and then the held bytes.
+    /// Ends the header. The missing fields will be passed on, between `line_end` and `empty_line`,
+    /// and then the held bytes.
     fn complete(&mut self, line_end: &[u8], empty_line: &[u8], own: &Reviser<'_>) {
         let is_submitted = self.origin == Origin::Submitted;
         let mut place = [0; PLACE_BYTES];
@@ -378,15 +379,15 @@ impl Revision {
         }
         out.put(empty_line);
         out.put(self.held());
-        // The buffer is large enough for all of that.
+        // The buffer is large enough for all these bytes.
         let length = out.finish().unwrap_or(0);
         (self.place, self.held_from, self.held_to, self.is_released) =
             (place, 0, length as u16, true);
         self.known.at = At::Body;
     }
 
-    /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
-    /// after it.
+    /// The kind of the line at the start of `bytes`. `bytes`: all available bytes of the line, and
+    /// any bytes after it.
     #[inline]
     fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> HeaderLine {
         Classifier { origin: self.origin, fields_before: self.known.fields, own }.line(bytes)

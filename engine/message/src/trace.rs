@@ -15,7 +15,7 @@ use core::net::IpAddr;
 use crate::date::DATE_TIME_BYTES;
 use crate::writer::Writer;
 
-/// Enough bytes for every [`Received::write`] with texts that keep the limits of RFC 5321 section
+/// Enough bytes for every [`Received::write`] with texts within the limits of RFC 5321 section
 /// 4.5.3.1: names of 255 bytes, a path of 256, an identifier of 64.
 pub const RECEIVED_BYTES_MAX: usize = 1024;
 
@@ -24,7 +24,7 @@ const LINE_END: &[u8] = b"\r\n";
 /// Enough bytes for every [`return_path`] of a path of 256 bytes.
 pub const RETURN_PATH_BYTES_MAX: usize = 288;
 
-/// The protocol by which the message came: the `with` clause.
+/// The protocol by which the message arrived: the `with` clause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WithProtocol {
     /// The client sent HELO.
@@ -38,18 +38,18 @@ pub enum WithProtocol {
 /// The protection of the connection (RFC 3848).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Assurance {
-    /// Nothing.
+    /// The client used neither TLS nor a login.
     None,
     /// TLS was used.
     Tls,
     /// The client has logged in.
     Login,
-    /// Both.
+    /// TLS was used, and the client has logged in.
     TlsAndLogin,
 }
 
 impl WithProtocol {
-    /// The protocol's name. After HELO there is only one.
+    /// The protocol's name. After HELO, it does not show the protection of the connection.
     fn name(self, assurance: Assurance) -> &'static [u8] {
         match (self, assurance) {
             (WithProtocol::Smtp, _) => b"SMTP",
@@ -66,8 +66,8 @@ impl WithProtocol {
 }
 
 /// Whether a `Received:` field of [`Received::write`] says that the client had logged in. `value`:
-/// the text after the field's name. Only the line that begins with `by` is read. The name that the
-/// client gave is above that line.
+/// the text after the field's name. Only the line that begins with `by` is read, since the client
+/// chose the name in the line above it.
 pub fn names_a_login(value: &[u8]) -> bool {
     let line = value.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"\tby "));
     let protocol = line
@@ -91,15 +91,16 @@ pub struct Received<'a> {
     pub peer: IpAddr,
     /// This server's name, which is trusted.
     pub hostname: &'a str,
-    /// The protocol by which the message came.
+    /// The protocol by which the message arrived.
     pub protocol: WithProtocol,
     /// The protection of the connection.
     pub assurance: Assurance,
-    /// This server's identifier of the message, an atom: the one in its reply to the client.
+    /// This server's identifier of the message, an atom. The reply to the client has the same
+    /// identifier.
     pub identifier: &'a [u8],
     /// The recipient as the client wrote it, without angle brackets, if the message has only one.
     pub recipient: Option<&'a str>,
-    /// When the message arrived, in the form of [`crate::date_time`].
+    /// The time at which the message arrived, in the form of [`crate::date_time`].
     pub at: &'a [u8; DATE_TIME_BYTES],
 }
 
@@ -156,12 +157,12 @@ pub enum SenderDomain<'a> {
 }
 
 /// The check results of a message as an `Authentication-Results:` field, and the reason why the
-/// message went to another mailbox. Each is written as it becomes known. A result that does not fit
-/// is left out, and nothing else.
+/// message went to another mailbox. Each result is written as it becomes known. A result that does
+/// not fit is left out.
 pub struct AuthResultsWriter<'a> {
     out: &'a mut [u8],
     written: usize,
-    /// Bytes that are reserved for something more important.
+    /// The number of bytes that are reserved for later, more important texts.
     kept: usize,
 }
 
@@ -220,9 +221,9 @@ impl<'a> AuthResultsWriter<'a> {
         }
     }
 
-    /// Ends the field. A reason why the message went to another mailbox is written as a field of
-    /// its own. Then white space is added, until `unit` divides the number of all bytes. Returns
-    /// that number.
+    /// Ends the field. `reason`: why the message went to another mailbox, which is written as a
+    /// separate field. Then spaces are added until `unit` divides the number of all bytes. Returns
+    /// this number.
     pub fn end(mut self, reason: Option<&str>, unit: usize) -> usize {
         self.kept = 0;
         self.add(|out| out.put(LINE_END));
@@ -246,7 +247,7 @@ impl<'a> AuthResultsWriter<'a> {
 
     fn result(&mut self, result: fmt::Arguments<'_>, domain: Option<&str>) {
         self.add(|out| {
-            // A write that fails has filled the buffer, which the writer remembers.
+            // If a write fails, the buffer is full, and the writer reports this at its end.
             let _ = write!(out, ";\r\n\t{result}");
             let Some(domain) = domain else { return };
             let is_plain =
@@ -271,7 +272,8 @@ impl<'a> AuthResultsWriter<'a> {
     }
 }
 
-/// RFC 5321 section 4.1.3. An IPv4 address mapped into IPv6 is written as IPv4.
+/// Writes an address literal (RFC 5321 section 4.1.3). An IPv4 address mapped into IPv6 is written
+/// as IPv4.
 fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -285,18 +287,19 @@ fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
             out.put(b"]");
         }
         IpAddr::V6(address) => {
-            // A write that fails has filled the buffer, which the writer remembers.
+            // If a write fails, the buffer is full, and the writer reports this at its end.
             let _ = write!(out, "[IPv6:{address}]");
         }
     }
 }
 
-/// Allowed in a name: no control character, no space, and nothing that opens or ends a comment.
+/// Whether a byte is allowed in a name: it is no control character and no space, and neither opens
+/// nor ends a comment.
 fn is_visible(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f && !matches!(byte, b'(' | b')' | b';')
 }
 
-/// Allowed in a path: quoted local parts have spaces.
+/// Whether a byte is allowed in a path. Quoted local parts may have spaces.
 fn is_text(byte: u8) -> bool {
     byte >= b' ' && byte != 0x7f
 }

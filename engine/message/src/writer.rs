@@ -1,5 +1,5 @@
-//! Writes text into lent bytes, without formatting machinery. Once the buffer is full, nothing more
-//! is written, and the end reports it.
+//! Writes text into lent bytes, without formatting machinery. After a text that does not fit,
+//! nothing more is written, and [`Writer::finish`] reports this.
 
 use core::fmt;
 
@@ -30,7 +30,7 @@ impl<'a> Writer<'a> {
         let start = self.written;
         self.put(text);
         let copied = self.bytes.get_mut(start..self.written).unwrap_or_default();
-        // Every byte is written, which needs no branch.
+        // Every byte is written back, so that the loop needs no branch.
         copied.iter_mut().for_each(|byte| *byte = if passes(*byte) { *byte } else { b'?' });
     }
 

@@ -12,19 +12,19 @@ use super::hex_digit;
 use crate::charset;
 use crate::header::HeaderMailbox;
 
-/// RFC 5322 section 2.1.1: a line should not be longer.
+/// The length that a line should not exceed (RFC 5322 section 2.1.1).
 const LINE_BYTES: usize = 78;
-/// RFC 2047 section 2.
+/// The longest encoded word (RFC 2047 section 2).
 const ENCODED_WORD_BYTES_MAX: usize = 75;
-/// The text around the encoded bytes.
+/// The length of the text around the encoded bytes of a word.
 const AROUND_ENCODED: usize = "=?utf-8?Q??=".len();
-/// With less space than this, no encoded word is begun: some characters take twelve bytes.
+/// An encoded word is begun only with at least this space, since some characters take twelve bytes.
 const ENCODED_WORD_BYTES_MIN: usize = AROUND_ENCODED + 16;
 /// A longer word is encoded, which splits it. A word of this length fits after the longest name of
 /// a field.
 const WORD_BYTES_MAX: usize = 66;
 
-/// RFC 5321 section 4.5.3.1.3, without the angle brackets.
+/// The longest address, without the angle brackets (RFC 5321 section 4.5.3.1.3).
 const ADDRESS_BYTES_MAX: usize = 254;
 const IDENTIFIER_BYTES_MAX: usize = 250;
 
@@ -100,7 +100,7 @@ impl<'a> FieldWriter<'a> {
         })
     }
 
-    /// Adds a name: as it is, in quotes, or encoded.
+    /// Adds a name: unchanged, in quotes, or encoded.
     fn phrase(self, name: &str) -> FieldWriter<'a> {
         let is_atom = |word: &str| is_plain_word(word) && word.bytes().all(is_atext);
         if name.split(' ').all(is_atom) {
@@ -157,7 +157,7 @@ fn line(text: &str) -> String {
     String::from(line.trim())
 }
 
-/// Whether a word can be written as it is: it is not empty, not too long, and does not look
+/// Whether a word can be written unchanged: it is not empty, not too long, and does not look
 /// encoded.
 fn is_plain_word(word: &str) -> bool {
     (1..=WORD_BYTES_MAX).contains(&word.len())
@@ -165,7 +165,7 @@ fn is_plain_word(word: &str) -> bool {
         && !word.contains("=?")
 }
 
-/// RFC 5322 section 3.2.3.
+/// Whether a byte is `atext` (RFC 5322 section 3.2.3).
 fn is_atext(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
@@ -245,7 +245,8 @@ fn is_attribute(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!+-.^_`{|}~".contains(&byte)
 }
 
-/// The media type of a file, if it is valid and may be encoded as base64.
+/// The media type of a file, if it is valid and may be encoded as base64. Otherwise it is
+/// `application/octet-stream`.
 pub(super) fn media_type(text: &str) -> &[u8] {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_atext_or_dot);
     match text.split_once('/') {
@@ -263,8 +264,8 @@ fn is_atext_or_dot(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte)
 }
 
-/// Whether an address can be written into a field as it is: one `@` outside of quotes with text on
-/// both sides, and nothing that ends the address.
+/// Whether an address can be written into a field unchanged: it has one `@` outside of quotes with
+/// text on both sides, and no character that would end the address.
 pub(super) fn is_address(address: &str) -> bool {
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let is_dot_atom = |text: &str| {

@@ -1,7 +1,7 @@
 //! Writes a message: the author's text and attached files.
 //!
-//! A [`NewMessage`] is written at once, and then each file in pieces, into bytes that the caller
-//! may take away at any time. No file is ever held as a whole.
+//! A [`NewMessage`] is written in one call, and then each file in pieces. The caller may take the
+//! written bytes away at any time. So no file is ever held as a whole.
 //!
 //! Invariants:
 //! - The message is ASCII except for addresses beyond it (RFC 6532). Its lines end in CRLF, and
@@ -37,26 +37,26 @@ pub struct NewMessage<'a> {
     pub to: &'a [HeaderMailbox],
     /// The recipients of a copy.
     pub cc: &'a [HeaderMailbox],
-    /// The hidden recipients. Empty in the message that is sent: it is for the author's own copy.
+    /// The hidden recipients. They are written only into the author's own copy, and are empty in
+    /// the message that is sent.
     pub bcc: &'a [HeaderMailbox],
-    /// The subject; control characters become spaces.
+    /// The subject. Control characters become spaces.
     pub subject: &'a str,
-    /// The time at which it was written.
+    /// The time at which the message was written.
     pub date: UnixTime,
-    /// The identifier of the message, without angle brackets. It is unique.
+    /// The unique identifier of the message, without angle brackets.
     pub message_id: &'a str,
-    /// The identifier of the message that it answers, without angle brackets.
+    /// The identifier of the message that this message answers, without angle brackets.
     pub in_reply_to: Option<&'a [u8]>,
-    /// The identifiers of the conversation, from the first to the message that it answers, without
-    /// angle brackets. Invalid ones are left out, and so are those in the middle beyond
-    /// [`REFERENCES_MAX`].
+    /// The identifiers of the conversation, from the first to the answered message, without angle
+    /// brackets. Invalid identifiers are left out. If there are more than [`REFERENCES_MAX`], some
+    /// in the middle are left out too.
     pub references: &'a [&'a [u8]],
-    /// The text: one paragraph a line, in which `>` marks quotes.
+    /// The text, with one paragraph on each line. `>` at the start of a line marks a quote.
     pub text: &'a str,
-    /// The same as HTML, if there is one.
+    /// The text as HTML, if the message has this form too.
     pub html: Option<&'a str>,
-    /// A number that cannot be known before the message is written. It makes the boundaries of the
-    /// parts.
+    /// A number that cannot be predicted. The boundaries of the parts are made from it.
     pub secret: u128,
     /// Whether files are attached.
     pub files: Files,
@@ -65,28 +65,28 @@ pub struct NewMessage<'a> {
 /// Whether files are attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Files {
-    /// None.
+    /// No files are attached.
     None,
-    /// Some, or possibly none.
+    /// Files may be attached.
     Some,
 }
 
 /// An attached file.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachedFile<'a> {
-    /// Its name.
+    /// The name of the file.
     pub name: &'a str,
-    /// Its media type, such as `image/png`. An invalid type, or one that must not be encoded as
-    /// base64 (`message/…`, `multipart/…`), becomes `application/octet-stream`.
+    /// The media type of the file, such as `image/png`. An invalid type, or one that must not be
+    /// encoded as base64 (`message/…`, `multipart/…`), becomes `application/octet-stream`.
     pub media_type: &'a str,
 }
 
 /// Why a message cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unwritable {
-    /// One of its addresses is not valid.
+    /// One of the addresses is not valid.
     Address,
-    /// Its own identifier is not valid.
+    /// The identifier of the message is not valid.
     Identifier,
 }
 
@@ -103,7 +103,7 @@ pub struct Composer {
 const LINE_BYTES: usize = 57;
 
 impl Composer {
-    /// Writes the header and the text. Errors: nothing is written then.
+    /// Writes the header and the text. On an error, nothing is written.
     pub fn begin(message: &NewMessage<'_>, out: &mut Vec<u8>) -> Result<Composer, Unwritable> {
         let mailboxes =
             [message.to, message.cc, message.bcc].into_iter().flatten().chain([message.from]);
@@ -127,7 +127,7 @@ impl Composer {
         Ok(composer)
     }
 
-    /// Begins a file, after the end of the one before it.
+    /// Begins a file. The file before it must have ended.
     pub fn file_began(&mut self, file: &AttachedFile<'_>, out: &mut Vec<u8>) {
         assert!(self.files == Files::Some, "the message was begun with files");
         self.delimiter(out);
@@ -230,21 +230,21 @@ fn multipart(kind: &[u8], boundary: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `end`: two dashes after the last part.
+/// Writes a boundary line. `end`: two dashes after the last part, or nothing.
 fn delimit(boundary: &[u8], end: &[u8], out: &mut Vec<u8>) {
     for text in [b"\r\n--", boundary, end, b"\r\n"] {
         out.extend_from_slice(text);
     }
 }
 
-/// `bytes`: at most [`LINE_BYTES`].
+/// Writes a line of base64. `bytes`: at most [`LINE_BYTES`].
 fn write_line(bytes: &[u8], out: &mut Vec<u8>) {
     let mut line = [0; 76];
     out.extend_from_slice(Base64::encode(bytes, &mut line).unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
-/// `value`: under 16.
+/// The hexadecimal digit of `value`, which is under 16.
 fn hex_digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'A' + value - 10 }
 }

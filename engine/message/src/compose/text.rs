@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 
 use super::hex_digit;
 
-/// RFC 3676 section 4.2: lines should have 66 to 78 characters.
+/// The length of flowed lines. They should have 66 to 78 characters (RFC 3676 section 4.2).
 const FLOWED_CHARACTERS: usize = 72;
-/// RFC 2045 section 6.7, rule 5, including the equals sign of a soft line break.
+/// The longest line of quoted-printable, including the equals sign of a soft line break (RFC 2045
+/// section 6.7, rule 5).
 const QUOTED_PRINTABLE_BYTES: usize = 76;
-/// RFC 5322 section 2.1.1.
+/// The longest line of a message (RFC 5322 section 2.1.1).
 const LINE_BYTES_MAX: usize = 998;
 
 /// Writes the fields and the body of a plain text.
@@ -35,12 +36,14 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('\r'))
 }
 
-/// Writes a line of the author as lines that end in a space where they go on.
+/// Writes a line of the author as flowed lines. A line that continues in the next one ends in a
+/// space.
 fn write_paragraph(line: &str, out: &mut Vec<u8>) {
     let unquoted = line.trim_start_matches('>');
     let depth = line.len() - unquoted.len();
     let content = if depth > 0 { unquoted.strip_prefix(' ').unwrap_or(unquoted) } else { unquoted };
-    // A line that ends in a space would go on, except the line before a signature.
+    // A line that ends in a space would continue in the next one. The line before a signature is
+    // the exception.
     let mut rest = if content == "-- " { content } else { content.trim_end_matches(' ') };
     loop {
         let (now, later) = rest.split_at_checked(fitting(rest, depth)).unwrap_or((rest, ""));
@@ -57,8 +60,8 @@ fn write_paragraph(line: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes of a paragraph go on one line: up to the spaces after the last word that fits, or
-/// the first word.
+/// The number of bytes of a paragraph that are written on one line: up to the spaces after the last
+/// word that fits, or the first word.
 fn fitting(text: &str, depth: usize) -> usize {
     let room = FLOWED_CHARACTERS.saturating_sub(depth).max(FLOWED_CHARACTERS / 2);
     let mut end = 0;
@@ -83,16 +86,16 @@ fn write(media_type: &[u8], text: &[u8], out: &mut Vec<u8>) {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
     let is_short = |line: &[u8]| line.len() < LINE_BYTES_MAX;
     // A text that could contain a boundary is encoded, so that it contains none.
-    let may_stand = text.iter().all(is_plain)
+    let is_unencoded = text.iter().all(is_plain)
         && memchr::memmem::find(text, b"=_").is_none()
         && text.split(|byte| *byte == b'\n').all(is_short);
-    let encoding: &[u8] = if may_stand { b"7bit" } else { b"quoted-printable" };
+    let encoding: &[u8] = if is_unencoded { b"7bit" } else { b"quoted-printable" };
     for part in
         [b"Content-Type: ", media_type, b"\r\nContent-Transfer-Encoding: ", encoding, b"\r\n\r\n"]
     {
         out.extend_from_slice(part);
     }
-    if may_stand {
+    if is_unencoded {
         out.extend_from_slice(text);
     } else {
         write_quoted_printable(text, out);

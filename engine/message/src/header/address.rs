@@ -32,7 +32,7 @@ pub enum Address {
     Group {
         /// The name of the group.
         name: String,
-        /// Its mailboxes.
+        /// The mailboxes of the group.
         mailboxes: Vec<HeaderMailbox>,
     },
 }
@@ -40,9 +40,9 @@ pub enum Address {
 /// A mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HeaderMailbox {
-    /// The name. Empty: none is given.
+    /// The name. Empty: the mailbox has no name.
     pub name: String,
-    /// The address, without brackets. Empty: none is given.
+    /// The address, without brackets. Empty: the mailbox has no address.
     pub address: String,
 }
 
@@ -86,8 +86,8 @@ impl ParsedList {
 
     fn group_began(&mut self) {
         let name = mem::take(&mut self.entry).phrase();
-        // Groups do not nest (RFC 5322 section 3.4): the one before ends here, and its name counts
-        // towards the limit.
+        // Groups do not nest (RFC 5322 section 3.4): a group before this one ends here. The name of
+        // a group counts towards the limit.
         self.close_group();
         self.mailboxes += 1;
         self.group = Some((name, Vec::new()));
@@ -144,7 +144,7 @@ impl PartialMailbox {
             (Brackets::Open(spec), Token::Special(b'>')) => {
                 self.brackets = Brackets::Closed(mem::take(spec))
             }
-            // The text before a colon is a source route, which is not used any more.
+            // The text before a colon is a source route, which is obsolete.
             (Brackets::Open(spec), Token::Special(b':')) => spec.clear(),
             (Brackets::Open(spec), token) => push_written(spec, token),
             // Text after the brackets is ignored.
@@ -185,8 +185,8 @@ impl PartialMailbox {
         (!name.is_empty() || !text.is_empty()).then_some(HeaderMailbox { name, address: text })
     }
 
-    /// Takes an address without brackets out of the words: the word before the last `@` with the
-    /// words that dots join to it, and the same after it.
+    /// Removes an address without brackets from the words. It consists of the last `@`, the words
+    /// directly before and after it, and further words that are joined by dots.
     fn take_bare_address(&mut self) -> Vec<u8> {
         let Some(at) = self.words.iter().rposition(|word| word.is_at) else { return Vec::new() };
         let dotted = |left: &AddressWord, right: &AddressWord| {
@@ -221,7 +221,7 @@ impl PartialMailbox {
     }
 }
 
-/// Adds a word of an address as it is written there.
+/// Adds a word of an address, in the form that addresses have.
 pub(super) fn push_written(spec: &mut Vec<u8>, token: Token<'_>) {
     match token {
         Token::Atom(text) | Token::Literal(text) => push_word(spec, text, false),

@@ -14,7 +14,7 @@ const MONTH_NAMES: [&[u8; 3]; 12] = [
     b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
 ];
 
-/// Zones with names, in hours from UTC. Other names say nothing (RFC 5322 section 4.3).
+/// Zones with names, in hours from UTC. Other names are ignored (RFC 5322 section 4.3).
 const ZONES: [(&[u8], i16); 15] = [
     (b"ut", 0),
     (b"utc", 0),
@@ -33,12 +33,12 @@ const ZONES: [(&[u8], i16); 15] = [
     (b"cest", 2),
 ];
 
-/// When a message was written, by its own date.
+/// The time at which a message was written, according to its date field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentDate {
     /// The time.
     pub time: UnixTime,
-    /// The offset of the author's zone from UTC in minutes; 0 if it is unknown.
+    /// The offset of the author's zone from UTC in minutes, or 0 if it is unknown.
     pub zone_minutes: i16,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn read(value: &[u8]) -> Option<SentDate> {
 }
 
 /// Reads the form of nearly all dates quickly: `Sat, 21 Nov 2026 10:55:06 +0100`, perhaps with the
-/// zone's name after it. `None` for all others.
+/// zone's name after it. `None`: the date has another form.
 fn read_plain(value: &[u8]) -> Option<SentDate> {
     let value = value.trim_ascii();
     let value = match value {
@@ -86,8 +86,8 @@ fn read_plain(value: &[u8]) -> Option<SentDate> {
     sent((year, month, day), (hour, minute, second), zone_minutes)
 }
 
-/// The text before a comment that has only the name of a zone. `whole`: without the closing
-/// parenthesis.
+/// The text before a comment that has only the name of a zone. `whole`: the date and the comment,
+/// without the closing parenthesis.
 fn without_name(whole: &[u8]) -> Option<&[u8]> {
     let (date, comment) = whole.split_at_checked(memchr::memchr(b'(', whole)?)?;
     let is_name = comment.iter().skip(1).all(u8::is_ascii_alphanumeric);
@@ -127,7 +127,7 @@ pub(crate) fn read_words(value: &[u8]) -> Option<SentDate> {
     found.date()
 }
 
-/// No date has more words.
+/// The most words of a date.
 const WORDS_MAX: usize = 40;
 
 /// The parts of the date so far.
@@ -139,11 +139,11 @@ struct DateParts {
     month: Option<u64>,
     /// Hours, minutes, seconds.
     clock: [Option<u64>; 3],
-    /// A colon came before: the next number is part of the time.
+    /// Whether a colon precedes the next number, which is then part of the time.
     is_in_clock: bool,
     is_afternoon: Option<bool>,
     zone_minutes: Option<i16>,
-    /// The zone was given in digits.
+    /// Whether the zone was given in digits.
     is_zone_exact: bool,
 }
 
@@ -158,7 +158,7 @@ impl DateParts {
         self.is_zone_exact && !self.is_in_clock
     }
 
-    /// The number before a colon was part of the time.
+    /// Handles a colon: the number before it is part of the time.
     fn colon_arrived(&mut self) {
         if let ([None, _, _], Some(place)) =
             (self.clock, self.numbers.iter_mut().rev().find(|place| place.is_some()))
@@ -186,7 +186,8 @@ impl DateParts {
         }
     }
 
-    /// `before`: the character before the digits, in the same word.
+    /// Handles the digits at the start of `text`. Returns the text after them. `before`: the
+    /// character before the digits, in the same word.
     fn digits_arrived<'a>(&mut self, text: &'a [u8], before: u8) -> &'a [u8] {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = text.split_at_checked(length).unwrap_or((text, &[]));
@@ -200,7 +201,7 @@ impl DateParts {
             self.is_in_clock = false;
             self.clock_arrived(number, before, length);
         } else if before == b'.' && has_clock {
-            // Fractions of a second.
+            // Fractions of a second are ignored.
         } else if let Some(place) = self.numbers.iter_mut().find(|place| place.is_none()) {
             *place = Some(Number { value: number, digits: length });
         }
@@ -208,7 +209,7 @@ impl DateParts {
     }
 
     fn clock_arrived(&mut self, number: u64, before: u8, length: usize) {
-        // After `+05`: the minutes of the zone.
+        // The minutes of the zone, after `+05:`.
         if let (Some(minutes), true) = (self.zone_minutes, before == b' ' && length == 2) {
             let part = i16::try_from(number.min(59)).unwrap_or(0);
             self.zone_minutes = Some(if minutes < 0 { minutes - part } else { minutes + part });
@@ -258,7 +259,7 @@ impl DateParts {
         sent((year, month, day), (hour, minute, second), self.zone_minutes.unwrap_or(0))
     }
 
-    /// Year, month and day.
+    /// The year, the month and the day.
     fn day(&self) -> Option<(u64, u64, u64)> {
         let mut numbers = self.numbers.iter().flatten().copied();
         let (first, second) = (numbers.next()?, numbers.next()?);
@@ -270,7 +271,7 @@ impl DateParts {
             (None, _) => return None,
         };
         let year = match (year.digits, year.value) {
-            // RFC 5322 section 4.3.
+            // Years of two or three digits (RFC 5322 section 4.3).
             (..=2, value @ ..50) => 2000 + value,
             (..=3, value) => 1900 + value,
             (_, value) => value,
@@ -279,8 +280,8 @@ impl DateParts {
     }
 }
 
-/// `day`: year, month and day. `time`: hour, minute and second in the zone. `None` for a day that
-/// does not exist, and for a time before 1970.
+/// Makes a date. `day`: year, month and day. `time`: hour, minute and second in the zone. `None`:
+/// the day does not exist, or the time is before 1970.
 fn sent(day: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i16) -> Option<SentDate> {
     let (year, month, day) = day;
     let (hour, minute, second) = time;
@@ -290,7 +291,8 @@ fn sent(day: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i16) -> Optio
     Some(SentDate { time: UnixTime::from_seconds(seconds), zone_minutes })
 }
 
-/// `None` for a day that does not exist, or is not in the years 1970 to 9999.
+/// The number of days from 1970-01-01 to this day. `None`: the day does not exist, or is not in the
+/// years 1970 to 9999.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (before, length) = match month {

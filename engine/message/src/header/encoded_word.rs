@@ -1,13 +1,13 @@
 //! Encoded words: `=?utf-8?Q?Gr=C3=BC=C3=9Fe?=`.
 //!
 //! Invariants:
-//! - Each byte is examined a bounded number of times, however many words begin and do not end.
-//! - A broken word, or one in an unknown charset, is shown as it is written.
-//! - White space between two words is removed, and a character that is cut between two words of one
-//!   charset is joined.
+//! - Each byte is examined a bounded number of times, however many words have no end.
+//! - A broken word, or a word in an unknown charset, is shown unchanged.
+//! - White space between two words is removed. A character that is cut between two words of one
+//!   charset is put together.
 //!
-//! More lenient than the RFC, as mail requires: words may be too long, may be next to other text
-//! without a space, or may have spaces and question marks.
+//! The reader is more lenient than the RFC, as mail requires: words may be too long, may be next to
+//! other text without a space, or may have spaces and question marks.
 //!
 //! Implements: RFC 2047 sections 2, 4 and 6; RFC 2231 section 5 (a language after the charset,
 //! which is skipped).
@@ -26,7 +26,7 @@ const CHARSET_BYTES_MAX: usize = 64;
 pub(super) fn decode(value: &[u8]) -> String {
     let mut out = DecodedText { text: String::with_capacity(value.len()), open: None };
     let mut literal = value; // the text before the next word, and the rest
-    let mut at = 0; // where in it to look for the next word
+    let mut at = 0; // the position in `literal` to search from
     while let Some(found) = literal.get(at..).and_then(|rest| memchr::memmem::find(rest, b"=?")) {
         let start = at + found;
         let Some((before, candidate)) = literal.split_at_checked(start) else { break };
@@ -55,8 +55,8 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     (!has_space).then(|| bytes.len() - text.len() + end + 2)
 }
 
-/// A longer word is no encoded word among other words: the end is looked for once for each
-/// beginning. RFC 2047 has 75.
+/// The longest encoded word among other words of a field. The limit bounds the search for the end
+/// of each word. RFC 2047 allows 75.
 const WORD_BYTES_MAX: usize = 256;
 
 /// The charset, the encoding and the text after them, of bytes that begin with `=?`.
@@ -81,14 +81,14 @@ struct EncodedWord {
 enum ParsedWord<'a> {
     /// A word, and the bytes after it.
     Word(EncodedWord, &'a [u8]),
-    /// This many bytes are shown as they are.
+    /// The word is broken. This many bytes are shown unchanged.
     Broken { length: usize },
-    /// No word ends after this.
+    /// The rest of the text has no end of a word.
     Endless,
 }
 
 impl EncodedWord {
-    /// `bytes` begin with `=?`.
+    /// Parses a word. `bytes` begin with `=?`.
     fn parse(bytes: &[u8]) -> ParsedWord<'_> {
         let Some((charset, encoding, text)) = split(bytes) else {
             return ParsedWord::Broken { length: 2 };
@@ -103,12 +103,12 @@ impl EncodedWord {
             None if charset::is_ascii(charset) => Some(encoding_rs::UTF_8),
             known => known,
         };
-        let meant = if matches!(encoding, b'B' | b'b') {
+        let decoded = if matches!(encoding, b'B' | b'b') {
             base64::decode_word(text)
         } else {
             Some(q_decoded(text))
         };
-        match (known, meant) {
+        match (known, decoded) {
             (Some(encoding), Some(bytes)) => {
                 ParsedWord::Word(EncodedWord { encoding, bytes }, rest)
             }
@@ -117,25 +117,25 @@ impl EncodedWord {
     }
 }
 
-/// RFC 2047 section 4.2: quoted-printable in which `_` is a space.
+/// Decodes quoted-printable in which `_` is a space (RFC 2047 section 4.2).
 fn q_decoded(text: &[u8]) -> Vec<u8> {
-    let mut meant = Vec::with_capacity(text.len());
+    let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [byte, after @ ..] = rest {
         rest = after;
         match (byte, after) {
-            (b'_', _) => meant.push(b' '),
+            (b'_', _) => decoded.push(b' '),
             (b'=', [high, low, after @ ..])
                 if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
             {
-                meant.push(hex_value(*high) << 4 | hex_value(*low));
+                decoded.push(hex_value(*high) << 4 | hex_value(*low));
                 rest = after;
             }
             (b'\r' | b'\n', _) => {}
-            _ => meant.push(*byte),
+            _ => decoded.push(*byte),
         }
     }
-    meant
+    decoded
 }
 
 /// The value of a hexadecimal digit.
@@ -155,7 +155,7 @@ struct DecodedText {
 }
 
 impl DecodedText {
-    /// `before`: the text between the word and the one before it.
+    /// Adds a word. `before`: the text between this word and the previous one.
     fn word(&mut self, before: &[u8], word: &EncodedWord) {
         if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
             self.literal(before);
@@ -172,7 +172,8 @@ impl DecodedText {
     fn literal(&mut self, bytes: &[u8]) {
         self.close();
         let text = charset::guess(bytes);
-        // Only the white space of a fold counts (RFC 5322 section 2.2.3).
+        // The line end of a fold is removed, and only its white space stays (RFC 5322 section
+        // 2.2.3).
         text.split(['\r', '\n']).for_each(|line| charset::push_line(&mut self.text, line));
     }
 

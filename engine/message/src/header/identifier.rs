@@ -1,7 +1,8 @@
 //! Identifiers of messages: `<local@domain>`, one or a list.
 //!
-//! Between them, obsolete syntax allows words, quoted strings and comments, which some programs
-//! still write. If there are no angle brackets at all, the words with an `@` are the identifiers.
+//! Between identifiers, obsolete syntax allows words, quoted strings and comments, which some
+//! programs still write. If there are no angle brackets at all, the words with an `@` are the
+//! identifiers.
 //!
 //! Implements: RFC 5322 sections 3.6.4 and 4.5.4.
 
@@ -17,8 +18,8 @@ impl<'a> Identifiers<'a> {
         Identifiers { rest: value, has_brackets: memchr::memchr(b'<', value).is_some() }
     }
 
-    /// The text in the next angle brackets. A bracket that is followed by another opening one does
-    /// not count.
+    /// The text in the next angle brackets. An opening bracket is ignored if another opening
+    /// bracket follows before a closing one.
     fn next_in_brackets(&mut self) -> Option<&'a [u8]> {
         loop {
             let start = memchr::memchr(b'<', self.rest)? + 1;
@@ -50,8 +51,7 @@ impl<'a> Identifiers<'a> {
     }
 }
 
-/// Whether this may be an identifier. Some have white space at their ends; inside there is none,
-/// except where a line was folded.
+/// Whether `word` may be an identifier. It must not have white space or control characters.
 fn is_identifier(word: &[u8]) -> bool {
     // Every byte is examined, which needs no branch.
     !word.is_empty()

@@ -1,10 +1,10 @@
-//! The words of a structured field: the text between white space, with comments, quoted strings and
-//! domain literals as wholes.
+//! The words of a structured field: the texts between white space. A comment, a quoted string or a
+//! domain literal is one word.
 //!
 //! Invariants:
 //! - Each byte is examined once. A word that is opened and never closed reaches to the end.
-//! - An encoded word is one word, whatever characters it has: some programs encode less than they
-//!   should.
+//! - An encoded word is one word, whatever characters it has, since some programs encode less than
+//!   they should.
 //!
 //! Implements: RFC 5322 sections 3.2 and 4.1; RFC 2047 section 5.
 
@@ -44,7 +44,7 @@ impl<'a> Tokens<'a> {
         self.is_cut
     }
 
-    /// The next word, and whether white space comes before it.
+    /// The next word, and whether white space precedes it.
     pub(super) fn next(&mut self) -> Option<(Token<'a>, bool)> {
         let before = self.rest.len();
         while let [byte, rest @ ..] = self.rest {
@@ -91,7 +91,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// White space in broken mail includes control characters.
+/// Whether a byte counts as white space. In broken mail, control characters do too.
 pub(super) fn is_space(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -129,20 +129,20 @@ fn comment_length(inside: &[u8]) -> usize {
 
 /// The meaning of text between quotes or parentheses: a backslash stands for the character after
 /// it, and line ends are removed. Before an alphanumeric character the backslash stands for itself:
-/// programs write file names with folders there, and none escapes such a character.
+/// some programs write file names with folders in quotes, and no program escapes such a character.
 pub(super) fn unescaped(inside: &[u8]) -> Vec<u8> {
-    let mut meant = Vec::with_capacity(inside.len());
+    let mut unescaped_text = Vec::with_capacity(inside.len());
     let mut rest = inside;
     while let [byte, after @ ..] = rest {
         rest = after;
         match (byte, after) {
             (b'\\', [escaped, after @ ..]) if !escaped.is_ascii_alphanumeric() => {
-                meant.extend((!matches!(escaped, b'\r' | b'\n')).then_some(*escaped));
+                unescaped_text.extend((!matches!(escaped, b'\r' | b'\n')).then_some(*escaped));
                 rest = after;
             }
             (b'\r' | b'\n', _) | (b'\\', []) => {}
-            _ => meant.push(*byte),
+            _ => unescaped_text.push(*byte),
         }
     }
-    meant
+    unescaped_text
 }

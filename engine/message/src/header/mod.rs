@@ -1,11 +1,12 @@
 //! Header fields and their values, as real programs write them.
 //!
-//! A [`Header`] is a view over its bytes. A [`Field`] of it is read by its kind: text, addresses, a
-//! date, identifiers of messages, or a value with parameters. Reading never fails: a value that is
-//! not understood is shown as it is written.
+//! A [`Header`] is a view over its bytes. A [`Field`] of the header is read by its kind: text,
+//! addresses, a date, identifiers of messages, or a value with parameters. Reading never fails: a
+//! value that is not understood is shown unchanged.
 //!
 //! Invariants:
-//! - No text that is read here has a control character, so it ends no line, wherever it is put.
+//! - No text that is read here has a control character, so it never ends the line into which it is
+//!   written.
 //! - The work is linear in the bytes of the field, and they bound the size of the result.
 //!
 //! Implements: RFC 5322 sections 2.2 and 4; RFC 2047, 2231, 6532.
@@ -51,8 +52,8 @@ impl<'a> Header<'a> {
         self.fields().find(|field| field.is(name))
     }
 
-    /// All bytes before the first field with this name, and all bytes after it. If there is none,
-    /// all bytes are before it.
+    /// All bytes before the first field with this name, and all bytes after it. Without such a
+    /// field, the first slice has all bytes.
     pub fn around(&self, name: &str) -> (&'a [u8], &'a [u8]) {
         let mut fields = self.fields();
         loop {
@@ -71,31 +72,32 @@ impl<'a> Header<'a> {
 /// One field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
-    /// Its name, as written.
+    /// The name as written.
     pub name: &'a [u8],
     /// The value after the colon, folded as written, without the line end.
     pub value: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// Whether this is its name, in any case.
+    /// Whether the field has this name, in upper or lower case.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// Its text on one line, with encoded words decoded (RFC 2047): for `Subject` and other free
-    /// text.
+    /// The text of the field on one line, with encoded words decoded (RFC 2047). It is for
+    /// `Subject` and other free text.
     pub fn text(&self) -> String {
         encoded_word::decode(self.value)
     }
 
-    /// Its addresses: for `From`, `To` and similar fields. The first [`ADDRESSES_MAX`] mailboxes
-    /// are read.
+    /// The addresses of `From`, `To` and similar fields. The first [`ADDRESSES_MAX`] mailboxes are
+    /// read.
     pub fn addresses(&self) -> Vec<Address> {
         address::read(self.value, ADDRESSES_MAX)
     }
 
-    /// Its addresses, without names. `None`: other mail clients may read other addresses.
+    /// The addresses of the field, without names. `None`: other mail clients may read other
+    /// addresses.
     pub fn unambiguous_addresses(&self) -> Option<Vec<String>> {
         unambiguous::read(self.value)
     }
@@ -105,17 +107,17 @@ impl<'a> Field<'a> {
         address::read(self.value, most)
     }
 
-    /// Its date. `None` if it is not valid, or before 1970.
+    /// The date of the field. `None`: it is not valid, or before 1970.
     pub fn date(&self) -> Option<SentDate> {
         date::read(self.value)
     }
 
-    /// The identifiers of messages in it: for `Message-ID`, `In-Reply-To` and `References`.
+    /// The identifiers of messages in `Message-ID`, `In-Reply-To` and `References`.
     pub fn identifiers(&self) -> Identifiers<'a> {
         Identifiers::new(self.value)
     }
 
-    /// Its value with parameters: for `Content-Type` and `Content-Disposition`.
+    /// The value and the parameters of `Content-Type` and `Content-Disposition`.
     pub fn parameters(&self) -> Parameters {
         Parameters::read(self.value)
     }
@@ -137,7 +139,8 @@ impl<'a> Iterator for Fields<'a> {
                 Some((name, value)) => return Some(Field { name, value }),
                 // A line of a mailbox file that once held the message. It is not a field.
                 None if is_envelope_line(field) => {}
-                // Neither a field nor an empty line: the body has begun without one.
+                // This is neither a field nor an empty line: the body has begun without an empty
+                // line.
                 None => self.rest = &[],
             }
         }
@@ -150,7 +153,7 @@ impl<'a> Iterator for Fields<'a> {
 pub(crate) fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = name_length(field);
     let (name, rest) = field.split_at_checked(length)?;
-    // White space before the colon: RFC 5322 section 4.5.8.
+    // White space may precede the colon (RFC 5322 section 4.5.8).
     let [b':', value @ ..] = rest.trim_ascii_start() else { return None };
     (length > 0).then_some((name, value))
 }
@@ -180,8 +183,8 @@ fn ends_of_name(bytes: u64) -> u64 {
     (is_colon | is_low | is_high) & (ONES << 7)
 }
 
-/// Whether this is a line that mailbox files have between messages, which some programs leave in
-/// place.
+/// Whether `line` is a line that mailbox files have between messages. Some programs leave it in a
+/// message.
 pub(crate) fn is_envelope_line(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }

@@ -1,12 +1,12 @@
 //! A value with parameters: `text/plain; charset=utf-8; name*=utf-8''na%C3%AFve.txt`.
 //!
 //! The reader is lenient, as mail requires: a value without quotes may have spaces and slashes, and
-//! encoded words where RFC 2231 has a form of its own.
+//! encoded words in place of the form of RFC 2231.
 //!
 //! Invariants:
-//! - At most [`PARAMETERS_MAX`] parameters are read, and as many sections of one parameter at most.
-//! - If a parameter is given twice, the first one counts. A parameter in the form of RFC 2231
-//!   counts before one in the plain form.
+//! - At most [`PARAMETERS_MAX`] parameters are read. Each section of a parameter counts as one.
+//! - If a parameter is given twice, the first one counts. A parameter in the form of RFC 2231 has
+//!   precedence over one in the plain form.
 //!
 //! Implements: RFC 2045 section 5.1, RFC 2183 section 2, RFC 2231 sections 3 and 4.
 
@@ -30,9 +30,9 @@ pub struct Parameters {
 /// A parameter, or one section of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Parameter {
-    /// In lower case, without asterisks.
+    /// The name in lower case, without asterisks.
     name: Vec<u8>,
-    /// `name*2`: the third.
+    /// The number of the section: 2 for `name*2`, which is the third.
     section: Option<u8>,
     is_extended: bool,
     value: Vec<u8>,
@@ -112,7 +112,7 @@ impl Parameters {
     }
 }
 
-/// RFC 2231 section 4: `charset'language'text`.
+/// Splits `charset'language'text` into charset and text (RFC 2231 section 4).
 fn split_charset(value: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
     let mut parts = value.splitn(3, |byte| *byte == b'\'');
     match (parts.next(), parts.next(), parts.next()) {
@@ -122,7 +122,7 @@ fn split_charset(value: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
 }
 
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let mut meant = Vec::with_capacity(text.len());
+    let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [byte, after @ ..] = rest {
         rest = after;
@@ -130,13 +130,13 @@ fn percent_decoded(text: &[u8]) -> Vec<u8> {
             [high, low, after @ ..]
                 if *byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
             {
-                meant.push(hex_value(*high) << 4 | hex_value(*low));
+                decoded.push(hex_value(*high) << 4 | hex_value(*low));
                 rest = after;
             }
-            _ => meant.push(*byte),
+            _ => decoded.push(*byte),
         }
     }
-    meant
+    decoded
 }
 
 struct Scanner<'a> {
@@ -186,14 +186,14 @@ impl<'a> Scanner<'a> {
         let is_comment =
             |(at, pair): (usize, &[u8])| matches!(pair, [b' ' | b'\t' | b'\n', b'(']).then_some(at);
         let end = value.windows(2).enumerate().find_map(is_comment).unwrap_or(value.len());
-        let mut meant = value.get(..end).unwrap_or_default().trim_ascii().to_vec();
-        meant.retain(|byte| !matches!(byte, b'\r' | b'\n'));
-        meant
+        let mut decoded = value.get(..end).unwrap_or_default().trim_ascii().to_vec();
+        decoded.retain(|byte| !matches!(byte, b'\r' | b'\n'));
+        decoded
     }
 }
 
 impl Parameter {
-    /// `None` for a section with an invalid number.
+    /// `None`: the name is empty, or the number of a section is invalid.
     fn new(name: &[u8], value: Vec<u8>) -> Option<Parameter> {
         let (name, is_extended) =
             name.strip_suffix(b"*").map_or((name, false), |name| (name, true));

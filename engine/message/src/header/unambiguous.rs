@@ -1,15 +1,15 @@
 //! Lists of addresses that all mail clients read alike, for decisions that depend on the authors of
 //! a message.
 //!
-//! Mail clients guess where a list is broken, and their guesses differ: of `<ada@example.org>
-//! <bob@example.org>` one takes the first address and another the last. Here a list with two
+//! Mail clients guess the meaning of a broken list, and their guesses differ. Of `<ada@example.org>
+//! <bob@example.org>` one takes the first address and another the last. So a list with two possible
 //! readings is refused.
 //!
 //! Invariants:
 //! - The result is the same as that of `address`, in the same order.
 //! - Quotes, comments, brackets and groups are closed. No text follows a closing bracket.
-//! - Outside of quotes and comments, every `@` is part of an address. In front of brackets, the
-//!   address in them may be repeated.
+//! - Outside of quotes and comments, every `@` is part of an address. Before brackets, the address
+//!   in the brackets may be repeated.
 //!
 //! Implements: RFC 5322 sections 3.4 and 4.4.
 
@@ -20,18 +20,18 @@ use super::address::{ADDRESSES_MAX, push_written};
 use super::lexer::{Token, Tokens};
 use crate::charset;
 
-/// A word, and whether white space or a comment comes before it.
+/// A word, and whether white space or a comment precedes it.
 type Spaced<'a> = (Token<'a>, bool);
 
 /// The addresses of a field, including those in groups. `None`: the field is ambiguous.
 pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
     let mut list = UnambiguousList::default();
     let mut tokens = Tokens::new(value);
-    let mut is_behind_comment = false;
+    let mut is_after_comment = false;
     while let Some((token, is_spaced)) = tokens.next() {
-        let is_spaced = is_spaced || core::mem::take(&mut is_behind_comment);
+        let is_spaced = is_spaced || core::mem::take(&mut is_after_comment);
         match token {
-            Token::Comment(_) => is_behind_comment = true,
+            Token::Comment(_) => is_after_comment = true,
             Token::Special(b',') => list.entry_ended()?,
             Token::Special(b';') => list.group_ended()?,
             Token::Special(b':') if !list.is_in_brackets => list.group_began()?,
@@ -88,7 +88,7 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     };
     let (phrase, bracketed) = entry.split_at_checked(open)?;
     let [_, written @ .., (Token::Special(b'>'), _)] = bracketed else { return None };
-    // A source route, which is not used any more, begins with a domain.
+    // A source route, which is obsolete, begins with a domain.
     let written = match written.iter().rposition(is(b':')) {
         Some(colon) if written.first().is_some_and(is(b'@')) => written.get(colon + 1..)?,
         _ => written,
@@ -110,8 +110,8 @@ fn is_of_phrase(token: &Token<'_>) -> bool {
     }
 }
 
-/// `local-part@domain`, and nothing else. White space is allowed only at its ends and around `@`. A
-/// dot must join two words of the local part.
+/// Reads `local-part@domain`. No other words are allowed, and white space only at the ends and
+/// around `@`. Dots must join the words of the local part.
 fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let is_at = |(token, _): &Spaced<'_>| *token == Token::Special(b'@');
     let at = words.iter().position(is_at)?;

@@ -2,8 +2,7 @@
 
 use crate::date::DATE_TIME_BYTES;
 
-/// The bytes of a line that decide its kind. At most this many are held back until the kind is
-/// known.
+/// The most bytes of a line that decide its kind, and that are held back until the kind is known.
 pub(super) const HELD_BYTES_MAX: usize = 256;
 
 /// The origin of a message.
@@ -17,16 +16,16 @@ pub enum Origin {
     Submitted,
 }
 
-/// The server that changes the message, and its names for the message.
+/// The values that this server writes into the messages it changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reviser<'a> {
     /// The server's name, at most 255 bytes.
     pub hostname: &'a str,
-    /// Its identifier for the message, an atom of at most 32 bytes.
+    /// The server's identifier for the message, an atom of at most 32 bytes.
     pub identifier: &'a [u8],
     /// The address of the account that submits the message: at most 320 bytes are used.
     pub author: &'a str,
-    /// The present, in the form of [`crate::date_time`].
+    /// The current time, in the form of [`crate::date_time`].
     pub now: &'a [u8; DATE_TIME_BYTES],
 }
 
@@ -46,21 +45,21 @@ pub(super) enum HeaderLine {
     Unwanted,
     /// The empty line after the header.
     Empty,
-    /// Text although the header is not over.
+    /// Text that begins without the empty line after the header.
     Text,
 }
 
 /// Decides the kind of a line.
 pub(super) struct Classifier<'a> {
     pub(super) origin: Origin,
-    /// The number of header fields before it.
+    /// The number of header fields before the line.
     pub(super) fields_before: u16,
     pub(super) own: &'a Reviser<'a>,
 }
 
 impl Classifier<'_> {
-    /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
-    /// after it.
+    /// The kind of the line at the start of `bytes`. `bytes`: all available bytes of the line, and
+    /// any bytes after it.
     #[inline]
     pub(super) fn line(&self, bytes: &[u8]) -> HeaderLine {
         let Some(first) = bytes.first() else { return HeaderLine::Unknown };
@@ -72,7 +71,7 @@ impl Classifier<'_> {
                 Some(b'\n') => HeaderLine::Empty,
                 Some(_) => self.text(),
             },
-            // Nearly all lines.
+            // The first byte is enough for nearly all lines.
             (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => {
                 HeaderLine::OtherField
             }
@@ -86,7 +85,7 @@ impl Classifier<'_> {
     }
 
     fn field(&self, bytes: &[u8]) -> HeaderLine {
-        // Only as many bytes count as can be held.
+        // Only the bytes that can be held are examined.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
         let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
@@ -94,7 +93,7 @@ impl Classifier<'_> {
             bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
         let in_doubt = match is_enough {
             false => HeaderLine::Unknown,
-            // A reader may take it for the field with this beginning.
+            // A reader may take the line for the field with this name.
             true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => {
                 HeaderLine::Unwanted
             }
@@ -145,8 +144,8 @@ impl Classifier<'_> {
         }
     }
 
-    /// Whether only this server writes fields with this name, and this one was written by another
-    /// host.
+    /// Whether only this server writes fields with this name, and the message is from outside our
+    /// networks.
     fn is_ours(&self, name: &[u8]) -> bool {
         let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
         let is_ours =
@@ -154,15 +153,16 @@ impl Classifier<'_> {
         self.origin == Origin::External && is_ours
     }
 
-    /// Whether some reader takes a line with this beginning, which is not a field, for one of ours.
+    /// Whether some reader could take a line that begins with `name`, but is not a field, for one
+    /// of our fields.
     fn may_be_taken_for_ours(&self, name: &[u8]) -> bool {
         let is_result =
             name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
         self.is_ours(name) || self.origin == Origin::External && is_result
     }
 
-    /// Whether a server with this name in `Authentication-Results:` is, or could be taken for, this
-    /// one.
+    /// Whether the name of a server in `Authentication-Results:` is our name, or could be taken for
+    /// it.
     fn is_own_name(&self, server: &[u8]) -> bool {
         let is_plain =
             server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
@@ -182,7 +182,7 @@ impl Classifier<'_> {
         is_first && matches!(name, b"From" | b">From") && rest.starts_with(b" ")
     }
 
-    /// The kind of a line that is not a field: headers from other servers are left unchanged.
+    /// The kind of a line that is not a field. Headers from other servers are left unchanged.
     fn text(&self) -> HeaderLine {
         match self.origin {
             Origin::Relayed | Origin::External => HeaderLine::OtherField,
@@ -194,17 +194,17 @@ impl Classifier<'_> {
 const RESULTS: &[u8] = b"Authentication-Results";
 /// Only this server writes fields with this prefix.
 const OWN_FIELDS: &[u8] = b"X-Barepost-";
-/// Says that a message passed an account. Against loops, this server trusts only its own mark
-/// (`relay::loops`).
+/// This field says that a message passed an account. To detect loops, this server trusts only its
+/// own mark (`relay::loops`).
 const DELIVERED_TO: &[u8] = b"Delivered-To";
 
-/// RFC 5322 section 3.6.8.
+/// Whether a byte is allowed in the name of a field (RFC 5322 section 3.6.8).
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b':'
 }
 
 /// The name of the server that wrote an `Authentication-Results:` field (RFC 8601 section 2.2).
-/// Empty: the field has none. `None`: not all of it is there.
+/// Empty: the field has none. `None`: the name is not complete yet.
 fn server_of(value: &[u8]) -> Option<&[u8]> {
     let mut rest = value;
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! The structure of a message: its parts, and where each of them is.
+//! The structure of a message: its parts, and their positions.
 //!
 //! A [`StructureReader`] gets the message once, in pieces, and keeps only the [`Structure`]: a flat
 //! list of parts, each after the part that contains it. An entry has everything needed to show or
@@ -7,16 +7,18 @@
 //!
 //! Invariants:
 //! - The result does not depend on how the message is cut into pieces.
-//! - At most [`PARTS_MAX`] parts, at most [`DEPTH_MAX`] levels, and bounded text of each part. A
-//!   deeper part is not taken apart, and the bytes after the last part are one more part, so
-//!   nothing of a message is lost: [`Structure::is_cut`] says so.
-//! - A part lies inside the part that contains it, and after the one before it.
+//! - There are at most [`PARTS_MAX`] parts and [`DEPTH_MAX`] levels, and the texts of each part are
+//!   bounded. Beyond these limits nothing of a message is lost. A deeper part is not taken apart,
+//!   and the bytes after the last part become one more part. [`Structure::is_cut`] reports both
+//!   cases.
+//! - The bytes of a part are inside the part that contains it, and after the part before it.
 //! - The work is linear in the bytes. A line that begins with two dashes is compared with the
 //!   boundary of each open part.
 //!
-//! More lenient than the RFC, as mail requires: lines may end in LF alone; a multipart without an
-//! end ends with the part that contains it; a header without an empty line ends with the first line
-//! that is not a field; a multipart that is declared as encoded is taken apart all the same.
+//! The reader is more lenient than the RFC, as mail requires. Lines may end in LF alone. A
+//! multipart without an end ends with the part that contains it. A header without an empty line
+//! ends before the first line that is not a field. A multipart that is declared as encoded is taken
+//! apart too.
 //!
 //! Implements: RFC 2045, RFC 2046 section 5, RFC 2183, RFC 2387.
 
@@ -39,7 +41,7 @@ pub const DEPTH_MAX: usize = 32;
 pub struct Structure {
     /// The message itself, and then its parts, each before the parts in it.
     pub parts: Vec<Part>,
-    /// There were more than [`PARTS_MAX`] parts, and the last part is all the rest; or some were
-    /// deeper than [`DEPTH_MAX`].
+    /// Whether there were more than [`PARTS_MAX`] parts, or parts deeper than [`DEPTH_MAX`]. In the
+    /// first case, the last part is the rest of the message.
     pub is_cut: bool,
 }

@@ -14,42 +14,43 @@ pub const TEXT_BYTES_MAX: usize = 255;
 /// One part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The number of parts that contain it: 0 for the message itself.
+    /// The number of parts that contain this part: 0 for the message itself.
     pub depth: usize,
     /// Type and subtype in lower case, such as `text/plain`. An invalid type becomes `text/plain`
     /// (RFC 2045 section 5.2).
     pub media_type: String,
     /// The declared charset.
     pub charset: Option<String>,
-    /// How its lines must be joined.
+    /// How the lines of the part must be joined.
     pub flow: TextFlow,
     /// The suggested file name without its folders, since only the user may choose a folder.
     pub file_name: Option<String>,
-    /// Where it is meant to be shown.
+    /// Where the part is meant to be shown.
     pub disposition: Disposition,
-    /// Its transfer encoding.
+    /// The transfer encoding of the body.
     pub encoding: Encoding,
-    /// The identifier by which other parts refer to it, without angle brackets.
+    /// The identifier by which other parts refer to this part, without angle brackets.
     pub content_id: Option<String>,
     /// For a `multipart/related`: the identifier of the root part (RFC 2387 section 3.2).
     pub start: Option<String>,
-    /// It is a multipart that is too deep to be taken apart: its body is treated as a file.
+    /// Whether this is a multipart that is too deep to be taken apart. Its body is treated as a
+    /// file.
     pub is_too_deep: bool,
-    /// The byte range of its header in the message, with the empty line.
+    /// The byte range of the part's header in the message, with the empty line.
     pub header: Range<u64>,
-    /// The byte range of its body in the message, still encoded.
+    /// The byte range of the part's body in the message, still encoded.
     pub body: Range<u64>,
 }
 
 /// How the lines of a text must be joined (RFC 3676).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TextFlow {
-    /// They are not joined.
+    /// Lines are not joined.
     #[default]
     Fixed,
-    /// A line that ends in a space continues in the next.
+    /// A line that ends in a space continues in the next line.
     Flowed,
-    /// The same, and the space is not part of the text.
+    /// As `Flowed`, but the space at the end of a line is not part of the text.
     FlowedWithoutSpace,
 }
 
@@ -59,9 +60,9 @@ pub enum Disposition {
     /// Not declared.
     #[default]
     Unsaid,
-    /// With the message.
+    /// As a part of the message's text.
     Inline,
-    /// On request. An unknown disposition means the same (section 2.8).
+    /// At the user's request. An unknown disposition means the same (section 2.8).
     Attachment,
 }
 
@@ -106,13 +107,13 @@ impl Part {
         }
     }
 
-    /// Whether its main type is `text`, `image`, or whatever is given.
+    /// Whether the main type of the part, such as `text` or `image`, is `main_type`.
     pub fn is_of(&self, main_type: &str) -> bool {
         self.media_type.split('/').next() == Some(main_type)
     }
 
-    /// Whether a user would call it an attachment: a file that is not shown as the message's text
-    /// or within it.
+    /// Whether a user would call the part an attachment: a file that is not shown as the message's
+    /// text or within it.
     pub fn is_attachment(&self) -> bool {
         let is_signature = matches!(
             &*self.media_type,
@@ -129,14 +130,15 @@ impl Part {
         }
     }
 
-    /// Whether it is a message with parts of its own (RFC 2046 section 5.2.1). One that is encoded,
-    /// against section 5.2.1, or is too deep, is not taken apart.
+    /// Whether the part is a message that is taken apart (RFC 2046 section 5.2.1). A message that
+    /// is encoded, against section 5.2.1, or is too deep, is not.
     pub fn holds_message(&self) -> bool {
         let is_message = matches!(&*self.media_type, "message/rfc822" | "message/global");
         is_message && self.encoding == Encoding::Identity && self.depth + 1 < DEPTH_MAX
     }
 
-    /// Returns the boundary, if this is a multipart that names one.
+    /// Reads the field `Content-Type`. Returns the boundary, if the part is a multipart that names
+    /// one.
     pub(super) fn content_type_arrived(
         &mut self,
         field: &Field<'_>,
@@ -161,7 +163,7 @@ impl Part {
             true => TextFlow::Flowed,
             false => TextFlow::Fixed,
         };
-        // The file name of an earlier disposition counts before this one.
+        // The file name of an earlier `Content-Disposition` has precedence.
         self.file_name =
             self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
         parameters.bytes("boundary").filter(|_| self.is_of("multipart"))

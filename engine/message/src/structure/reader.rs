@@ -1,4 +1,4 @@
-//! Takes a message apart while it streams by: line by line, with a stack of the open parts.
+//! Takes a message apart while it arrives, line by line, with a stack of the open parts.
 //!
 //! A line is examined in place. It is copied only if a piece ends within it and it may still be a
 //! field or a boundary.
@@ -10,17 +10,17 @@ use super::part::Part;
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
 use crate::header::{ADDRESSES_MAX, Field, is_envelope_line, split_name};
 
-/// The bytes of a field without addresses that are examined.
+/// The most bytes that are examined of a field without addresses.
 pub const FIELD_BYTES_MAX: usize = 8_192;
 
-/// The bytes of a field with addresses that are examined: [`ADDRESSES_MAX`] of the longest
+/// The most bytes that are examined of a field with addresses: [`ADDRESSES_MAX`] of the longest
 /// addresses.
 pub const ADDRESS_FIELD_BYTES_MAX: usize = ADDRESSES_MAX * 256;
 
 /// The fields with addresses (RFC 5322 sections 3.6.2 and 3.6.3).
 const ADDRESS_FIELDS: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Bcc"];
 
-/// RFC 2046 section 5.1.1 has 70. Longer ones are in use.
+/// The longest boundary. RFC 2046 section 5.1.1 allows 70 bytes, but longer boundaries are in use.
 const BOUNDARY_BYTES_MAX: usize = 200;
 
 /// The longest line with a boundary: two dashes before and after it, and some white space.
@@ -33,12 +33,12 @@ pub trait Listener {
         false
     }
 
-    /// A field that was wanted, or its examined beginning: [`FIELD_BYTES_MAX`] bytes, or
-    /// [`ADDRESS_FIELD_BYTES_MAX`] of one with addresses.
+    /// A wanted field has arrived. It is cut to [`FIELD_BYTES_MAX`] bytes, or to
+    /// [`ADDRESS_FIELD_BYTES_MAX`] if it has addresses.
     fn field_arrived(&mut self, _field: &Field<'_>) {}
 
-    /// A header has ended, and the body of its part begins. The part is the last of `parts` and no
-    /// multipart. Returns whether to pass on that body.
+    /// A header has ended, and the body of its part begins. The part is the last of `parts`, and is
+    /// not a multipart. Returns whether to pass on the body.
     fn body_began(&mut self, _parts: &[Part]) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub trait Listener {
     /// The body that was passed on has ended.
     fn body_ended(&mut self) {}
 
-    /// Whether nothing that may still come matters. `parts`: those that have begun.
+    /// Whether the rest of the message does not matter. `parts`: the parts that have begun.
     fn has_enough(&self, _parts: &[Part]) -> bool {
         false
     }
@@ -62,7 +62,7 @@ impl Listener for () {}
 #[derive(Debug)]
 pub struct StructureReader {
     structure: Structure,
-    /// The open parts, each inside the one before it.
+    /// The open parts. Each part is inside the part before it.
     open: Vec<OpenPart>,
     expect: Expect,
     /// The number of bytes of the message before the current line.
@@ -71,9 +71,9 @@ pub struct StructureReader {
     line_length: u64,
     /// The beginning of the current line, if it came in earlier pieces and may be needed.
     line: Vec<u8>,
-    /// The length of the line end of the line before.
+    /// The length of the line end of the previous line.
     line_end_length: u64,
-    /// The last byte of the piece before.
+    /// The last byte of the previous piece.
     last_byte: u8,
     /// The field that is being read, and the most bytes of it that are examined.
     field: Vec<u8>,
@@ -82,10 +82,10 @@ pub struct StructureReader {
     said: StructureFields,
 }
 
-/// The facts about the structure from the header that is being read: a repeated field counts once.
+/// The facts about the structure from the header that is being read. A repeated field counts once.
 #[derive(Debug, Default)]
 struct StructureFields {
-    /// A bit for each of [`STRUCTURAL`].
+    /// A bit for each field of [`STRUCTURAL`] that was read.
     fields: u8,
     boundary: Option<Vec<u8>>,
 }
@@ -102,7 +102,7 @@ struct OpenPart {
     boundary: Option<Vec<u8>>,
 }
 
-/// What the next line may be.
+/// The meaning of the next line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// A field, the continuation of one, or the end of the header.
@@ -120,7 +120,7 @@ impl Default for StructureReader {
 }
 
 impl StructureReader {
-    /// For a message that begins.
+    /// A reader at the beginning of a message.
     pub fn new() -> StructureReader {
         let mut reader = StructureReader {
             structure: Structure::default(),
@@ -207,7 +207,7 @@ impl StructureReader {
             beyond = self.keep_of_line(beyond, self.header_line_bytes_max(&self.line));
         }
         if self.expect != Expect::Field && !beyond.is_empty() {
-            // Too long for a boundary: it is text.
+            // The line is too long for a boundary, so it is text.
             let line = mem::take(&mut self.line);
             self.text_arrived(&line, listener);
             self.text_arrived(beyond, listener);
@@ -220,7 +220,7 @@ impl StructureReader {
         }
     }
 
-    /// Keeps as much of a piece as the line may have. Returns the rest.
+    /// Keeps as much of a piece as fits into `kept_max` bytes of the line. Returns the rest.
     fn keep_of_line<'a>(&mut self, piece: &'a [u8], kept_max: usize) -> &'a [u8] {
         let room = kept_max.saturating_sub(self.line.len());
         let (kept, beyond) = piece.split_at_checked(room).unwrap_or((piece, &[]));
@@ -228,7 +228,7 @@ impl StructureReader {
         beyond
     }
 
-    /// How many bytes of a header line matter. `line`: its beginning, or all of it.
+    /// The number of bytes of a header line that are examined. `line`: the line, or its beginning.
     fn header_line_bytes_max(&self, line: &[u8]) -> usize {
         let start = line.get(..FIELD_BYTES_MAX).unwrap_or(line);
         match (start, split_name(start)) {
@@ -244,7 +244,7 @@ impl StructureReader {
         }
     }
 
-    /// `line`: with its end, if it has one, but at most the bytes that matter.
+    /// Handles a line. `line`: the line with its line end, or the bytes of it that are examined.
     fn line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
         if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten()
         {
@@ -258,7 +258,8 @@ impl StructureReader {
         }
     }
 
-    /// The open part that has this line as its boundary: the innermost, if several do.
+    /// The level of the open part that has this line as its boundary, and the kind of the boundary.
+    /// If several parts have it, the innermost counts.
     fn delimiter(&self, line: &[u8]) -> Option<(usize, Delimiter)> {
         if line.len() > DELIMITER_BYTES_MAX {
             return None;
@@ -295,7 +296,7 @@ impl StructureReader {
         } else {
             let is_digest = self.open.last().and_then(|open| self.structure.parts.get(open.part));
             let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
-            // The earlier pieces of the line are counted already, the rest of it is not.
+            // The part starts after this line, which `line_start` does not count yet.
             let start = self.line_start + length as u64;
             self.part_began(
                 start,
@@ -311,7 +312,7 @@ impl StructureReader {
             listener.body_ended();
         }
         // If the end is within the empty line of the header, the part ends after that line, and so
-        // do all that contain it.
+        // do all parts that contain it.
         let mut end = end;
         for open in self.open.drain(level.min(self.open.len())..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {
@@ -331,8 +332,8 @@ impl StructureReader {
         self.expect = Expect::Field;
     }
 
-    /// There are too many parts: all the rest is one more, which the message itself contains, up to
-    /// its end.
+    /// There are too many parts. The rest of the message becomes one more part, directly in the
+    /// message.
     fn rest_began(&mut self, start: u64, listener: &mut impl Listener) {
         assert!(!self.structure.is_cut, "the rest is not taken apart");
         self.structure.is_cut = true;
@@ -365,10 +366,10 @@ impl StructureReader {
             self.field_bytes_max = field_bytes_max(name);
             self.push_field(line);
         } else if is_envelope_line(line) {
-            // A continuation of this line continues no field.
+            // A continuation of this line does not belong to a field.
             self.field_ended(listener);
         } else {
-            // Neither a field nor an empty line: the body has begun without one.
+            // This is neither a field nor an empty line: the body has begun without an empty line.
             self.header_ended(self.line_start, listener);
             self.line_arrived(line, listener);
         }
@@ -404,14 +405,14 @@ impl StructureReader {
                 listener.field_arrived(&field);
             }
         }
-        // The memory of a long field is given back: most messages have none.
+        // The memory of a long field is released, since most messages have no long field.
         bytes.clear();
         bytes.shrink_to(FIELD_BYTES_MAX);
         self.field = bytes;
         self.is_field_wanted = false;
     }
 
-    /// `end`: where the body begins.
+    /// The header has ended. `end`: the position at which the body begins.
     fn header_ended(&mut self, end: u64, listener: &mut impl Listener) {
         self.field_ended(listener);
         let level = self.open.len();

@@ -10,7 +10,7 @@ use super::snippet::Snippet;
 use crate::TextDecoder;
 use crate::structure::{Disposition, Listener, Part, StructureReader, TextFlow};
 
-/// The header fields about the body: the first of each counts.
+/// The header fields about the body. Of a repeated field, the first one counts.
 #[derive(Default)]
 pub(super) struct BodyFields<'a> {
     content_type: Option<NeededField<'a>>,
@@ -30,7 +30,7 @@ impl<'a> BodyFields<'a> {
         place.get_or_insert(field);
     }
 
-    /// How to read a message that is a single unencoded plain text.
+    /// The form of a message that is a single unencoded plain text. Errors: it is another message.
     fn plain(&self) -> Result<Plain, Hard> {
         let is_inline =
             |field: &NeededField<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
@@ -48,11 +48,11 @@ impl<'a> BodyFields<'a> {
         self.content_type.as_ref().map_or(Ok(Plain::UNSAID), |field| Plain::of_type(field.value))
     }
 
-    /// The fields in their order.
+    /// The fields, in the order of the header.
     fn fields(&self) -> [&'a [u8]; 4] {
         let all = [&self.content_type, &self.disposition, &self.encoding, &self.identifier];
         let mut all = all.map(|field| field.map_or(&[][..], |field| field.bytes));
-        // All are slices of the message.
+        // All fields are slices of the message, so their addresses give their order.
         all.sort_unstable_by_key(|bytes| bytes.as_ptr());
         all
     }
@@ -60,26 +60,26 @@ impl<'a> BodyFields<'a> {
 
 /// Reads the bytes after the fields, from the empty line on, into an empty snippet. Returns whether
 /// a file is attached.
-pub(super) fn read(said: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
-    if let Ok(plain) = said.plain()
+pub(super) fn read(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+    if let Ok(plain) = body_fields.plain()
         && read_plain(plain, rest, snippet).is_ok()
     {
         return false;
     }
     *snippet = Snippet::default();
-    read_parts(said, rest, snippet)
+    read_parts(body_fields, rest, snippet)
 }
 
 fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Hard> {
     let mut rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
-    // Perhaps a byte order mark, which a text that is declared as UTF-8 does not need.
+    // This may be a byte order mark, which a text that is declared as UTF-8 does not need.
     if rest.starts_with(&[0xef]) {
         return Err(Hard);
     }
     while !rest.is_empty() && !snippet.is_full() {
         let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
         let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
-        // It looks like a quote once the space that protects it is removed.
+        // The line looks like a quote once the space that protects it is removed.
         if plain.flow == TextFlow::Flowed && line.starts_with(b" >") {
             return Err(Hard);
         }
@@ -94,22 +94,23 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 
 /// Takes the message apart.
 #[inline(never)]
-fn read_parts(said: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+fn read_parts(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     let mut gathering = TextSearch { snippet, text: None, seen: 0, has_message: false };
     let mut reader = StructureReader::new();
-    for field in said.fields() {
+    for field in body_fields.fields() {
         reader.bytes_arrived(field, &mut gathering);
     }
     reader.bytes_arrived(rest, &mut gathering);
     reader.message_ended(&mut gathering).parts.iter().any(Part::is_attachment)
 }
 
-/// What is gathered while the message is taken apart.
+/// The search for the text while the message is taken apart.
 struct TextSearch<'a> {
     snippet: &'a mut Snippet,
     text: Option<BodyText>,
-    /// The number of parts that were examined, and whether one of them contains a message.
+    /// The number of parts that were examined.
     seen: usize,
+    /// Whether one of these parts contains a message.
     has_message: bool,
 }
 
@@ -144,7 +145,7 @@ impl Listener for TextSearch<'_> {
         }
     }
 
-    /// Of a message that is no multipart, only the beginning is shown.
+    /// Only the beginning of a message that is not a multipart is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
         self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
     }

@@ -1,4 +1,4 @@
-//! The fields of a message's header that message lists show, found in one pass. The length of a
+//! Finds the fields of a message's header that message lists show, in one pass. The length of a
 //! name is compared first, so most other fields are skipped without comparing a name.
 //!
 //! The end of the header and the fields are found as in
@@ -29,8 +29,8 @@ impl SummaryField {
 
     fn of(name: &[u8]) -> Option<SummaryField> {
         // Most names are written as in the RFCs.
-        let is = |known: &[u8], meant| {
-            (name == known || name.eq_ignore_ascii_case(known)).then_some(meant)
+        let is = |known: &[u8], found| {
+            (name == known || name.eq_ignore_ascii_case(known)).then_some(found)
         };
         match name.len() {
             2 => {

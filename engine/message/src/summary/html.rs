@@ -24,10 +24,9 @@ enum Expect {
     TagEnd,
     /// In an attribute that ends with this quote.
     Quote(char),
-    /// Before `-->`, of which this many characters were seen.
+    /// In a comment, after this many dashes that may belong to `-->`.
     CommentEnd(u8),
-    /// Before `</` and the name of an element with content that is not text: this many characters
-    /// were seen.
+    /// In an element with content that is not text, after `seen` characters of `</` and its name.
     ElementEnd { element: &'static str, seen: usize },
     /// After `&`.
     Entity,
@@ -59,7 +58,7 @@ impl Html {
         }
     }
 
-    /// How many bytes can be skipped before the next one that matters.
+    /// The number of bytes that can be skipped before the next byte that matters.
     fn passed_over(&self, rest: &[u8]) -> usize {
         let next = match self.expect {
             Expect::TagEnd => memchr::memchr3(b'>', b'"', b'\'', rest),
@@ -112,7 +111,7 @@ impl Html {
                 let expect = self.push(c, Expect::TagName);
                 if self.name == "!--" { Expect::CommentEnd(0) } else { expect }
             }
-            // No tag: a less-than sign.
+            // This is not a tag, but a less-than sign.
             _ if is_first => {
                 out('<');
                 self.expect = Expect::Text;
@@ -123,7 +122,7 @@ impl Html {
         }
     }
 
-    /// A name that is too long matters no more.
+    /// Adds a character to the name, unless the name is too long already.
     fn push(&mut self, c: char, expect: Expect) -> Expect {
         if self.name.len() < NAME_BYTES_MAX {
             self.name.push(c.to_ascii_lowercase());
@@ -161,18 +160,19 @@ impl Html {
         }
         self.expect = Expect::Text;
         match entity(&self.name) {
-            Some(meant) if c == ';' => {
-                out(meant);
+            Some(character) if c == ';' => {
+                out(character);
                 return Expect::Text;
             }
-            Some(meant) => out(meant),
+            Some(character) => out(character),
             None => ['&'].into_iter().chain(self.name.chars()).for_each(&mut *out),
         }
         self.character_arrived(c, out)
     }
 }
 
-/// The character with this name or number: only the usual ones in mail.
+/// The character of the entity with this name or number. Only names that are usual in mail are
+/// known.
 fn entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let number = match number.strip_prefix(['x', 'X']) {

@@ -7,11 +7,11 @@
 //! | at | bytes | what |
 //! |---:|---:|---|
 //! | 0 | 1 | version: 1 |
-//! | 1 | 1 | bit 0: it has an attachment; bit 1: it has a date; the others are zero |
-//! | 2 | 8 | when it was sent, by its own date: seconds since 1970, or zero |
-//! | 10 | 8 | its identifier, hashed; zero if it has none |
-//! | 18 | 8 | the identifier of the message that it answers, hashed; zero if it answers none |
-//! | 26 | 8 | its conversation: the hash of its first message's identifier; zero for none |
+//! | 1 | 1 | bit 0: it has an attachment; bit 1: it has a date; the other bits are zero |
+//! | 2 | 8 | the date of its date field in seconds since 1970, or zero |
+//! | 10 | 8 | the hash of its identifier; zero: it has none |
+//! | 18 | 8 | the hash of the identifier of the answered message; zero: it answers none |
+//! | 26 | 8 | its conversation: the hash of the first message's identifier; zero: none |
 //! | 34 | 5 | text lengths: sender's name, sender's address, recipients, subject, snippet |
 //! | 39 | | the texts, in UTF-8 |
 //!
@@ -19,9 +19,9 @@
 //! - No text has a control character, or a character that hides others or changes their order. A
 //!   text that was cut ends in `…`.
 //! - A summary from [`Summary::of`] survives [`Summary::write`] and [`Summary::read`] unchanged.
-//!   Only bytes of [`Summary::write`] are read.
-//! - Identifiers are hashed without a secret: a sender that wants a message in a conversation only
-//!   has to name it.
+//!   [`Summary::read`] accepts only bytes that [`Summary::write`] can write.
+//! - Identifiers are hashed without a secret, since a secret would not help. A sender that wants a
+//!   message in a conversation only has to name the conversation's identifier.
 //!
 //! Implements: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet leaves out).
 
@@ -52,20 +52,20 @@ use text::TextBuffer;
 pub const SUMMARY_BYTES: usize = 400;
 
 const VERSION: u8 = 1;
-/// Bytes before the texts.
+/// The number of bytes before the texts.
 const FIELDS_BYTES: usize = 39;
 
 const NAME_BYTES_MAX: usize = 60;
 const ADDRESS_BYTES_MAX: usize = 80;
 const RECIPIENTS_BYTES_MAX: usize = 48;
 const SUBJECT_BYTES_MAX: usize = 120;
-/// A snippet has the space that the other texts leave, but no more than this: about the length of a
-/// line in a list.
+/// The most bytes of a snippet, about the length of a line in a list. A snippet is shorter if the
+/// other texts leave less space.
 const SNIPPET_BYTES_MAX: usize = 200;
 
-/// How often a field of one name is tried while none of them gives a value.
+/// The most fields of one name that are tried until one gives a value.
 const TRIES_MAX: u8 = 4;
-/// The bytes of a complicated field that are read: a list has no space for more.
+/// The most bytes that are read of a complicated field. A list has no space for more.
 const HARD_BYTES_MAX: usize = 2_048;
 /// The most mailboxes and groups of a complicated field.
 const HARD_MAILBOXES_MAX: usize = 32;
@@ -83,7 +83,7 @@ const _: () = assert!(
 /// The data that a list shows of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// The name of the first author. Empty: none is given.
+    /// The name of the first author. Empty: there is none.
     pub sender_name: String,
     /// The address of the first author. Empty: there is none.
     pub sender_address: String,
@@ -91,16 +91,16 @@ pub struct Summary {
     pub recipients: String,
     /// The subject.
     pub subject: String,
-    /// The beginning of its text, without quotes.
+    /// The beginning of the message's text, without quotes.
     pub snippet: String,
-    /// When it was sent, by its own date.
+    /// The time at which the message was sent, according to its date field.
     pub sent: Option<UnixTime>,
-    /// Its identifier, hashed; zero if it has none.
+    /// The hash of the message's identifier, or zero if it has none.
     pub message_id: u64,
-    /// The identifier of the message that it answers, hashed; zero if it answers none.
+    /// The hash of the identifier of the answered message, or zero if it answers none.
     pub in_reply_to: u64,
-    /// Its conversation: the hash of the identifier of the first message, as far as this message
-    /// knows; zero for none.
+    /// The conversation: the hash of the identifier of its first message, as far as this message
+    /// names it. Zero: none.
     pub conversation: u64,
     /// Whether a file is attached.
     pub has_attachment: bool,
@@ -114,7 +114,7 @@ impl Summary {
         bytes.get(..length).and_then(Summary::read).unwrap_or_default()
     }
 
-    /// Writes it and returns its length in bytes.
+    /// Writes the summary, and returns its length in bytes.
     pub fn write(&self, out: &mut [u8; SUMMARY_BYTES]) -> usize {
         let numbers = [self.message_id, self.in_reply_to, self.conversation];
         emit(out, self.has_attachment, self.sent, numbers, self.texts().map(str::as_bytes))
@@ -163,21 +163,21 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Writes into `out` the summary of the message that begins with these bytes. Some tens of
-/// kilobytes are enough; parts that begin later are not known. Returns the length in bytes, and the
-/// number of the conversation, which is zero for none.
+/// kilobytes are enough. Parts that begin later are not included. Returns the length in bytes, and
+/// the number of the conversation, which is zero for none.
 ///
 /// The work is linear in the bytes. Nothing is allocated if all fields and parts have the usual
 /// forms.
 #[inline(never)]
 pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let mut draft = PartialSummary::default();
-    let mut said = body::BodyFields::default();
+    let mut body_fields = body::BodyFields::default();
     let mut fields = NeededFields::new(beginning);
     while let Some(field) = fields.next() {
-        draft.field_arrived(field, &mut said);
+        draft.field_arrived(field, &mut body_fields);
     }
     let mut snippet = Snippet::default();
-    let has_attachment = body::read(&said, fields.rest(), &mut snippet);
+    let has_attachment = body::read(&body_fields, fields.rest(), &mut snippet);
     draft.finish(&mut snippet, has_attachment, out)
 }
 
@@ -199,7 +199,7 @@ fn emit(
     writer.finish().unwrap_or(0)
 }
 
-/// The values of the fields so far: of each name, the first field with a value counts.
+/// The values of the fields so far. Of each name, the first field with a value counts.
 #[derive(Default)]
 struct PartialSummary {
     sender_name: TextBuffer<NAME_BYTES_MAX>,
@@ -209,14 +209,18 @@ struct PartialSummary {
     sent: Option<UnixTime>,
     message_id: u64,
     in_reply_to: u64,
-    /// The first of its references.
+    /// The hash of the message's first reference.
     root: u64,
-    /// How often each name was tried.
+    /// The number of fields of each name that were tried.
     tries: [u8; SummaryField::COUNT],
 }
 
 impl PartialSummary {
-    fn field_arrived<'a>(&mut self, found: NeededField<'a>, said: &mut body::BodyFields<'a>) {
+    fn field_arrived<'a>(
+        &mut self,
+        found: NeededField<'a>,
+        body_fields: &mut body::BodyFields<'a>,
+    ) {
         let Some(tries) = self.tries.get_mut(found.name as usize) else { return };
         if *tries == TRIES_MAX {
             return;
@@ -245,7 +249,7 @@ impl PartialSummary {
             | SummaryField::ContentDisposition
             | SummaryField::ContentTransferEncoding
             | SummaryField::ContentId => {
-                said.field_arrived(found);
+                body_fields.field_arrived(found);
             }
             _ => {}
         }
@@ -268,7 +272,7 @@ impl PartialSummary {
         self.sender_address.cut(ADDRESS_BYTES_MAX);
     }
 
-    /// The names of the recipients, or the address of one without a name.
+    /// Adds the names of the recipients, or the addresses of recipients without a name.
     fn recipients_arrived(&mut self, field: &Field<'_>) {
         if self.push_plain_recipients(field.value).is_err() {
             self.recipients.clear();
@@ -334,7 +338,7 @@ impl PartialSummary {
     }
 }
 
-/// The beginning of a field that is read the general way. It ends with a whole character.
+/// The beginning of a field, for the general reader. It ends with a whole character.
 fn beginning<'a>(field: &Field<'a>) -> Field<'a> {
     let goes_on = |end: usize| field.value.get(end).is_some_and(|byte| byte & 0xc0 == 0x80);
     let end = (HARD_BYTES_MAX - 3..=HARD_BYTES_MAX)
@@ -357,12 +361,12 @@ fn push_shown<const N: usize>(out: &mut TextBuffer<N>, text: &str) {
     text.chars().filter(|c| is_shown(*c)).for_each(|c| out.push(c));
 }
 
-/// The first identifier, hashed; zero if there is none.
+/// The hash of the first identifier, or zero if there is none.
 fn first_hashed(field: &Field<'_>) -> u64 {
     field.identifiers().next().map_or(0, hash)
 }
 
-/// Never zero.
+/// The hash of an identifier. It is never zero.
 fn hash(identifier: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(identifier);

@@ -1,5 +1,5 @@
-//! Summaries made the slow way, as an oracle: the whole message is taken apart, every field is read
-//! by the general reader, and each text is complete before it is cut.
+//! An oracle that makes summaries in a slow way. It takes the whole message apart, reads every
+//! field by the general reader, and completes each text before it cuts the text.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -35,11 +35,11 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     summary
 }
 
-/// What is gathered while the message is taken apart.
+/// The facts that are gathered while the message is taken apart.
 #[derive(Default)]
 struct OracleParts {
     summary: Summary,
-    /// The first of its references.
+    /// The hash of the message's first reference.
     root: u64,
     snippet: OracleSnippet,
     text: Option<OracleText>,
@@ -111,7 +111,7 @@ impl Listener for OracleParts {
         }
     }
 
-    /// Of a message that is no multipart, only the beginning is shown.
+    /// Only the beginning of a message that is not a multipart is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
         self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
     }
@@ -141,7 +141,7 @@ fn mailboxes(addresses: alloc::vec::Vec<Address>) -> impl Iterator<Item = Header
     })
 }
 
-/// The names of the recipients, or the address of one without a name.
+/// The names of the recipients, or the addresses of recipients without a name.
 fn recipients(addresses: alloc::vec::Vec<Address>) -> String {
     let mut names = String::new();
     for mailbox in mailboxes(addresses) {
@@ -179,7 +179,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
     kept
 }
 
-/// Never zero.
+/// The hash of an identifier. It is never zero.
 fn hash(identifier: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(identifier);
@@ -244,7 +244,8 @@ impl OracleSnippet {
         }
     }
 
-    /// A text in which lines that begin with `>` are quotes. It may begin and end within a line.
+    /// Adds a text in which lines that begin with `>` are quotes. It may begin and end within a
+    /// line.
     fn push_lines(&mut self, text: &str) {
         for line in text.split_inclusive('\n') {
             if self.is_full() {

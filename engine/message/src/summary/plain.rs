@@ -2,8 +2,8 @@
 //! comments, groups and escapes; a text that is not encoded.
 //!
 //! Invariants:
-//! - The result is the same as that of the general reader. Input that could be read otherwise is
-//!   [`Hard`], and is left to the general reader.
+//! - The result is the same as that of the general reader. Input that the general reader could read
+//!   differently is [`Hard`], and is left to that reader.
 //! - Each byte is examined a bounded number of times.
 
 use encoding_rs::UTF_8;
@@ -67,8 +67,8 @@ impl<'a> Mailboxes<'a> {
         if address.is_empty() { Err(Hard) } else { Ok(Some(PlainMailbox { name, address })) }
     }
 
-    /// `ada@example.org`, which begins at `start` and has `local` bytes before its `@`, which is
-    /// next.
+    /// Reads the rest of a bare address, such as `ada@example.org`. The address begins at `start`,
+    /// and the next byte is its `@`, after `local` bytes.
     fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<PlainMailbox<'a>, Hard> {
         self.expect(b'@')?;
         let domain = self.take_while(is_of_atom).len();
@@ -105,7 +105,7 @@ impl<'a> Mailboxes<'a> {
     }
 }
 
-/// White space, as in the lexer of fields.
+/// Whether a byte is white space, as in the lexer of fields.
 fn is_space(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -124,7 +124,8 @@ fn is_of_atom(byte: u8) -> bool {
                 byte,
                 b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']'
             );
-            // The only code that fills the table: its index is a byte and it has 256 entries.
+            // This is the only code that fills the table. Its index is a byte, and the table has
+            // 256 entries.
             #[allow(clippy::indexing_slicing)]
             {
                 kinds[byte as usize] = !is_special && !matches!(byte, b'\\' | b'?');
@@ -180,7 +181,7 @@ pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut TextBuffer<N>) -
         out.push_ascii(text);
         return Ok(());
     }
-    // Folded: the line end of a fold is removed, and the white space stays.
+    // The text is folded: the line end of a fold is removed, and its white space stays.
     for line in text.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let (space, line) = match line {
             [b'\t', line @ ..] => (b" ".as_slice(), line),
@@ -195,7 +196,7 @@ pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut TextBuffer<N>) -
     Ok(())
 }
 
-/// How to read an unencoded text.
+/// The properties of an unencoded text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plain {
     pub(super) flow: TextFlow,
@@ -204,10 +205,10 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// For a text without a declared type.
+    /// The properties of a text without a declared type.
     pub(super) const UNSAID: Plain = Plain { flow: TextFlow::Fixed, is_utf8: true };
 
-    /// `text/plain; charset=UTF-8; format=flowed`.
+    /// Reads a type such as `text/plain; charset=UTF-8; format=flowed`.
     pub(super) fn of_type(value: &[u8]) -> Result<Plain, Hard> {
         let mut parts = value.split(|byte| *byte == b';');
         if !parts.next().unwrap_or_default().trim_ascii().eq_ignore_ascii_case(b"text/plain") {
@@ -237,7 +238,7 @@ impl Plain {
     }
 }
 
-/// A parameter's value of the characters in charset names, in quotes or not.
+/// A parameter's value, with or without quotes. It may have only the characters of charset names.
 fn token(value: &[u8]) -> Result<&[u8], Hard> {
     let inside = match value {
         [b'"', inside @ .., b'"'] => inside,

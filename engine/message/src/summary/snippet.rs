@@ -57,7 +57,7 @@ impl Snippet {
     }
 
     /// Adds bytes if they are words of printable ASCII with one space between them, as in most
-    /// texts: they are copied unchanged. Returns whether they were.
+    /// texts. Such bytes are copied unchanged. Returns whether they were added.
     pub(super) fn push_words(&mut self, text: &[u8]) -> bool {
         let words = text.trim_ascii();
         if !is_all_printable(words) || has_double_space(words) {
@@ -104,7 +104,8 @@ impl Snippet {
     }
 }
 
-/// Whether all characters of a text are visible. Most are plain, and are examined as bytes.
+/// Whether all characters of a text are visible. Most characters are plain, and are examined as
+/// bytes.
 pub(super) fn are_shown(text: &str) -> bool {
     let mut rest = text;
     loop {
@@ -118,10 +119,10 @@ pub(super) fn are_shown(text: &str) -> bool {
     }
 }
 
-/// The number of plain characters at the start.
+/// The number of plain characters at the start of `bytes`.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
-    // Several at once, with vector instructions.
+    // Several bytes are examined at once, with vector instructions.
     let (chunks, _) = bytes.as_chunks::<16>();
     let whole = chunks
         .iter()
@@ -131,8 +132,8 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     whole + bytes.get(whole..).unwrap_or_default().iter().take_while(|byte| is_plain(byte)).count()
 }
 
-/// Whether a character is visible and has no effect on its neighbours. Advertisements fill the
-/// beginnings of their texts with invisible characters, and others reverse the order of names.
+/// Whether a character is visible and has no effect on its neighbours. Advertisements begin their
+/// texts with invisible characters. Some senders reverse the order of characters in names.
 pub(super) fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(

@@ -10,7 +10,7 @@ const ELLIPSIS: &[u8] = "…".as_bytes();
 pub(super) struct TextBuffer<const N: usize> {
     bytes: [u8; N],
     length: usize,
-    /// There was no space for the whole text.
+    /// Whether there was no space for the whole text.
     is_over: bool,
 }
 
@@ -30,7 +30,7 @@ impl<const N: usize> TextBuffer<N> {
         self.length
     }
 
-    /// There was no space for the whole text: whatever follows, it is cut.
+    /// Whether there was no space for the whole text, so that it will be cut.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }

@@ -1,4 +1,4 @@
-//! Written messages are read back by us and by mail-parser.
+//! Tests of composed messages. We and mail-parser read them back.
 
 use std::format;
 use std::string::{String, ToString};
@@ -35,7 +35,7 @@ fn draft<'a>(from: &'a HeaderMailbox, to: &'a [HeaderMailbox], text: &'a str) ->
     }
 }
 
-/// `cut`: files are given in pieces of this length.
+/// The written message. `cut`: the length of the pieces in which files arrive.
 fn written(draft: &NewMessage<'_>, files: &[(AttachedFile<'_>, &[u8])], cut: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut composer = Composer::begin(draft, &mut out).unwrap();
@@ -49,7 +49,7 @@ fn written(draft: &NewMessage<'_>, files: &[(AttachedFile<'_>, &[u8])], cut: usi
     out
 }
 
-/// Lines end in CRLF and are short, and all is ASCII except addresses.
+/// Asserts that lines end in CRLF and are short, and that all text except addresses is ASCII.
 fn check_lines(message: &[u8]) {
     let message = str::from_utf8(message).unwrap();
     assert!(
@@ -142,7 +142,7 @@ fn files_and_html_are_written() {
     assert_eq!(theirs.attachment_count(), 3);
     assert_eq!(theirs.attachment(0).unwrap().attachment_name(), Some(files[0].0.name));
     assert_eq!(theirs.attachment(1).unwrap().contents(), files[1].1);
-    // In one piece, it is the same.
+    // Files in one piece give the same message.
     assert_eq!(written(&draft, &files, usize::MAX), message);
 }
 
@@ -206,7 +206,7 @@ fn invalid_address_or_identifier_is_not_written() {
         refused(&NewMessage { message_id: "a> <b", ..draft(&from, &[], "") }),
         Some(Unwritable::Identifier)
     );
-    // Invalid ones of other messages are left out.
+    // Invalid identifiers of other messages are left out.
     let others = NewMessage {
         in_reply_to: Some(b"a\r\nX: y"),
         references: &[b"", b"a b", b"good@one"],

@@ -1,6 +1,6 @@
 """Writes into header_cases.txt what Python's email package reads in each case: python3 header_oracle.py < header_cases.txt > new.
 
-It stands beside the corpus so that anybody can see where the lines `python:` come from.
+It is kept beside the corpus to show how the lines `python:` were made.
 """
 
 import email.policy
@@ -61,7 +61,7 @@ def answer(line: str) -> str:
             return date(unescaped(rest))
         name, _, rest = rest.partition(" ")
         return parameter(name, unescaped(rest))
-    except Exception as error:  # What a case makes of the package is an answer too.
+    except Exception as error:  # An exception of the package is an answer too.
         return f"{type(error).__name__}"
 
 

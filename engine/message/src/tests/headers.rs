@@ -1,5 +1,5 @@
-//! Header fields, compared with Python's email package, mail-parser and our own reading of the
-//! RFCs.
+//! Tests of header fields, compared with Python's email package, mail-parser, and our own reading
+//! of the RFCs.
 
 use std::format;
 use std::string::{String, ToString};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::header::{ADDRESSES_MAX, Address, Field, Header, HeaderMailbox, PARAMETERS_MAX};
 
-/// `\xNN`, `\r`, `\n` and `\t` stand for bytes.
+/// The bytes of a case, in which `\xNN`, `\r`, `\n` and `\t` stand for bytes.
 pub(super) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -108,7 +108,7 @@ fn header_ends_where_the_body_begins() {
     assert_eq!(header.field("a").unwrap().text(), "1");
     assert_eq!(header.field("B").unwrap().text(), "2\t3".replace('\t', " "));
     assert_eq!(header.field("C"), None);
-    // Neither a field nor an empty line: the body has begun.
+    // A line that is neither a field nor empty begins the body.
     assert_eq!(Header::new(b"A: 1\r\nhello\r\nB: 2\r\n").fields().count(), 1);
     assert_eq!(Header::new(b"").fields().count(), 0);
     assert_eq!(Header::new(b"A: 1").field("a").unwrap().value, b" 1");
@@ -149,7 +149,7 @@ fn addresses_and_parameters_of_a_field_are_limited() {
     assert!(parameters.text(&format!("p{PARAMETERS_MAX}")).is_none());
 }
 
-/// The unambiguous addresses are those that are shown.
+/// Asserts that the unambiguous addresses are those that are shown.
 fn check_unambiguous(field: &Field<'_>) {
     let mailboxes = field.addresses().into_iter().flat_map(|entry| match entry {
         Address::Mailbox(mailbox) => std::vec![mailbox],
@@ -202,7 +202,7 @@ fn ambiguous_address_list_is_not_read() {
         ("ada@a.test;", None),
         ("Board: Board: ada@a.test;", None),
         ("ada@a.test:;", None),
-        // No addresses for some readers.
+        // Some readers find no address.
         ("Ada ada@a.test", None),
         ("<ada>", None),
         ("<>", None),
@@ -224,7 +224,7 @@ fn ambiguous_address_list_is_not_read() {
     }
 }
 
-/// All lists of up to five words and special characters.
+/// Checks all lists of up to five words and special characters.
 #[test]
 fn unambiguous_addresses_are_those_that_are_shown() {
     const WORDS: [&str; 13] =
@@ -242,7 +242,7 @@ fn unambiguous_addresses_are_those_that_are_shown() {
     assert!(read > 500, "only {read} lists have an address");
 }
 
-/// Properties of every field, whatever it is read as.
+/// Asserts the properties that every field has, whatever it is read as.
 fn check_any(value: &[u8]) {
     let field = field(value);
     let is_line = |text: &str| !text.contains(|c: char| c.is_control());
@@ -275,7 +275,7 @@ fn check_any(value: &[u8]) {
 
 #[test]
 fn unclosed_words_take_linear_time() {
-    // A reader that looks for the end again for each beginning would need hours for these.
+    // A reader that looks for the end again for each beginning would need hours for these values.
     for begun in [
         "=?",
         "=?utf-8?q?",

@@ -1,4 +1,4 @@
-//! Messages beyond the limits: nothing of them is lost.
+//! Tests of messages beyond the limits, of which nothing is lost.
 
 use std::format;
 use std::string::String;
@@ -11,17 +11,17 @@ use crate::structure::{
 
 #[test]
 fn bytes_after_the_last_part_are_one_more_part() {
-    // The parts are in multiparts of several levels, with more after each; or are messages of their
-    // own.
+    // The parts are in multiparts of several levels, with more parts after each level. Below, they
+    // are attached messages.
     let opening = "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n";
     let many = "--b\r\n\r\nx\r\n".repeat(PARTS_MAX - 2);
     let rest = "Content-Type: image/png\r\n\r\nMore\r\n--b\r\n\r\nMore\r\n--b--\r\n--a\r\n\r\nLast\r\n--a--\r\nEpilogue\r\n";
     for inner in ["--b\r\n", "--a\r\n"] {
         let message = format!("{opening}{many}{inner}{rest}").into_bytes();
-        let (structure, ears) = read_in_pieces(&message, &[message.len()]);
+        let (structure, received) = read_in_pieces(&message, &[message.len()]);
         check_any(&message, &structure);
         for cuts in [&[1][..], &[7, 1], &[64]] {
-            assert_eq!(read_in_pieces(&message, cuts), (structure.clone(), ears.clone()));
+            assert_eq!(read_in_pieces(&message, cuts), (structure.clone(), received.clone()));
         }
         let last = structure.parts.last().unwrap();
         let body = &message[last.body.start as usize..last.body.end as usize];

@@ -1,4 +1,4 @@
-//! Mailbox files: written messages can be read back.
+//! Tests of mailbox files: written messages can be read back.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::MboxWriter;
 
-/// Messages with their arrival times, in one file; each comes in pieces of this size.
+/// The file with these messages. Each message arrives in pieces of `part` bytes.
 fn written(messages: &[&[u8]], part: usize) -> Vec<u8> {
     let (mut writer, mut out) = (MboxWriter::default(), Vec::new());
     for message in messages {
@@ -18,7 +18,7 @@ fn written(messages: &[&[u8]], part: usize) -> Vec<u8> {
     out
 }
 
-/// The messages in such a file, by the specification of the format alone.
+/// The messages in a mailbox file, read by the specification of the format alone.
 fn read(file: &[u8]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for line in file.split_inclusive(|byte| *byte == b'\n') {
@@ -30,11 +30,11 @@ fn read(file: &[u8]) -> Vec<Vec<u8>> {
             } else {
                 line
             }),
-            None => panic!("it begins with a message"),
+            None => panic!("the file begins with a message"),
         }
     }
     for message in &mut messages {
-        assert_eq!(message.pop(), Some(b'\n'), "an empty line is behind it");
+        assert_eq!(message.pop(), Some(b'\n'), "an empty line follows it");
     }
     messages
 }

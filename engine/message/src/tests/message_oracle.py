@@ -1,6 +1,6 @@
-"""Writes into message_cases.txt what Python's email package makes of each message: python3 message_oracle.py < message_cases.txt > new.
+"""Writes into message_cases.txt how Python's email package reads each message: python3 message_oracle.py < message_cases.txt > new.
 
-It stands beside the corpus so that anybody can see where the lines `python:` come from.
+It is kept beside the corpus to show how the lines `python:` were made.
 """
 
 import re

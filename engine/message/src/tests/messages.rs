@@ -1,5 +1,5 @@
-//! The structure of messages and the content of their parts, compared with Python's email package
-//! and mail-parser.
+//! Tests of the structure of messages and the content of their parts, compared with Python's email
+//! package and mail-parser.
 
 use std::format;
 use std::string::{String, ToString};
@@ -133,7 +133,7 @@ fn mail_parser_finds_the_same_parts() {
         let Some(theirs) = mail_parser::MessageParser::default().parse(&case.message) else {
             continue;
         };
-        // If it finds other parts than we and Python do, there is nothing to compare.
+        // If mail-parser finds other parts than we and Python do, the content cannot be compared.
         if theirs.parts.len() != structure.parts.len() {
             continue;
         }
@@ -157,7 +157,7 @@ fn mail_parser_finds_the_same_parts() {
     assert!(compared > 30, "{compared}");
 }
 
-/// Properties of every structure.
+/// Asserts the properties of every structure.
 pub(super) fn check_any(message: &[u8], structure: &Structure) {
     let length = message.len() as u64;
     let parts = &structure.parts;
@@ -274,7 +274,7 @@ fn parts_beyond_the_limits_are_not_taken_apart() {
     check_any(&deep, &structure);
     let messages = b"Content-Type: message/rfc822\r\n\r\n".repeat(DEPTH_MAX + 10);
     assert_eq!(read(&messages).parts.len(), DEPTH_MAX);
-    // Without the empty line: the boundary of a part that is too deep does not count.
+    // The same without empty lines: the boundary of a part that is too deep does not count.
     let mut deep = Vec::new();
     for level in 0..DEPTH_MAX + 10 {
         deep.extend(
@@ -357,7 +357,7 @@ fn text_is_read_in_its_charset_or_guessed() {
         assert_eq!(read(charset, b"gr\xf6\xdfe"), "größe");
         assert_eq!(read(charset, b"gr\xf6"), "grö");
     }
-    // A character that is cut between pieces is joined.
+    // A character that is cut between pieces is put together.
     let unsaid = part("Content-Type: text/plain");
     assert_eq!(
         text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]),

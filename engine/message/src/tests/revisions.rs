@@ -14,8 +14,8 @@ const AUTHOR: &str = "From: ada@mail.test\r\n";
 const DATE: &str = "Date: Fri, 13 Feb 2009 23:31:30 +0000\r\n";
 const IDENTIFIER: &str = "Message-ID: <2345@mail.test>\r\n";
 
-/// The output for a message in pieces that end at `cuts`, while a limited number of bytes is taken
-/// at a time; its hops and its fields.
+/// Revises a message in pieces that end at `cuts`. The receiver takes at most the numbers of bytes
+/// in `takes`, in turn. Returns the output, the hops and the number of fields.
 fn revised_in_pieces(
     message: &[u8],
     origin: Origin,
@@ -39,11 +39,11 @@ fn revised_in_pieces(
         while from < cut {
             from += revision.pass(&message[from..cut], &own, &mut to).unwrap();
             tries += 1;
-            assert!(tries < 100_000, "it goes on");
+            assert!(tries < 100_000, "the revision makes progress");
         }
     }
     while !revision.end(&own, &mut to).unwrap() {}
-    assert!(revision.end(&own, |_| Err(())).unwrap(), "nothing is said twice");
+    assert!(revision.end(&own, |_| Err(())).unwrap(), "nothing is written twice");
     (String::from_utf8(out).unwrap(), revision.hops(), revision.fields())
 }
 
@@ -97,7 +97,7 @@ fn header_fields_are_counted_without_continuations() {
         assert_eq!(fields(&"a:\r\n".repeat(70_000), origin), u16::MAX);
     }
     // A line that is not a field ends the header of a submitted message, but not of a message from
-    // another server. It does not count.
+    // another server. The line does not count as a field.
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Submitted), 1);
     assert_eq!(fields("a: b\r\nno field\r\nc: d\r\n", Origin::Relayed), 2);
     assert_eq!(fields(&"A line of a text.\r\n".repeat(2_000), Origin::Relayed), 0);
@@ -159,7 +159,7 @@ fn missing_fields_are_added_to_a_submitted_message() {
         assert_eq!(
             revised(message, Origin::Relayed),
             message,
-            "what others have written is left as it is"
+            "a message from another server stays unchanged"
         );
         assert_eq!(revised(message, Origin::External), message);
     }
@@ -195,7 +195,7 @@ fn mailbox_line_is_removed_from_a_submitted_message() {
     });
     assert!(
         whole.unwrap() && !out.is_empty() && !out.starts_with(b"From"),
-        "what is too long is not added"
+        "an address that is too long is not added"
     );
 }
 
@@ -290,7 +290,7 @@ fn forged_authentication_results_are_removed() {
     }
 }
 
-/// The same, computed from the whole message, for lines that all end in CRLF.
+/// The result of `revised_in_pieces`, computed from the whole message. All lines must end in CRLF.
 fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let is_submitted = origin == Origin::Submitted;
     let mut lines: Vec<&str> = message.split_inclusive("\r\n").collect();
@@ -337,14 +337,14 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
         let value =
             value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
-        let is_stranger = origin == Origin::External;
+        let is_external = origin == Origin::External;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let server = if is_stranger { server.trim_end_matches('.') } else { &server };
+        let server = if is_external { server.trim_end_matches('.') } else { &server };
         match name(field).as_str() {
-            "authentication-results" if is_stranger && !server.chars().all(is_plain) => true,
+            "authentication-results" if is_external && !server.chars().all(is_plain) => true,
             "authentication-results" => server == "mail.test",
             "return-path" => true,
-            name => is_stranger && (name.starts_with("x-barepost-") || name == "delivered-to"),
+            name => is_external && (name.starts_with("x-barepost-") || name == "delivered-to"),
         }
     };
     let is_field =

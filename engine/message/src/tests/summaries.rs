@@ -17,22 +17,26 @@ fn of(message: &str) -> Summary {
     check_both_ways(message.replace('\n', "\r\n").as_bytes())
 }
 
-/// The summary, compared with the one that is made the slow way.
+/// The summary, compared with the summary of the oracle.
 fn check_both_ways(message: &[u8]) -> Summary {
     let mut bytes = [0xee; SUMMARY_BYTES];
     let (length, conversation) = summarize(message, &mut bytes);
-    let summary = Summary::read(&bytes[..length]).expect("it is read as it was written");
+    let summary = Summary::read(&bytes[..length]).expect("a written summary can be read");
     assert_eq!(summary, oracle::of(message), "{}", message.escape_ascii());
     assert_eq!((summary.conversation, &summary), (conversation, &Summary::of(message)));
     check(&summary);
     summary
 }
 
-/// Properties of every summary.
+/// Asserts the properties of every summary.
 fn check(summary: &Summary) {
     let mut bytes = [0xee; SUMMARY_BYTES];
     let length = summary.write(&mut bytes);
-    assert_eq!(Summary::read(&bytes[..length]).as_ref(), Some(summary), "it comes back as it was");
+    assert_eq!(
+        Summary::read(&bytes[..length]).as_ref(),
+        Some(summary),
+        "a written summary is read unchanged"
+    );
     assert!(Summary::read(&bytes[..length - 1]).is_none());
     if length < SUMMARY_BYTES {
         assert!(Summary::read(&bytes[..length + 1]).is_none());
@@ -351,7 +355,7 @@ const NAMES: [&str; 20] = [
     "\u{e9}",
 ];
 
-/// Valid values.
+/// Valid values of fields.
 const VALUES: [&str; 30] = [
     " Ada  Lovelace <a@b>",
     " Ada\r\n\tLovelace <a@b>",

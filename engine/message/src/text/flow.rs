@@ -1,10 +1,10 @@
 //! Joins the lines of a text with `format=flowed`.
 //!
-//! The output is paragraphs, each on one line, with its quote marks and a space before it.
+//! The output has each paragraph on one line, after its quote marks and a space.
 //!
 //! Invariants:
-//! - Only lines of one quote depth are joined, and the two dashes of a signature are never joined.
-//! - A line is passed on after [`LINE_BYTES_MAX`] bytes without an end.
+//! - Only lines of the same quote depth are joined. The two dashes of a signature are never joined.
+//! - A line without an end is passed on after [`LINE_BYTES_MAX`] bytes.
 //!
 //! Implements: RFC 3676 section 4.
 
@@ -21,22 +21,22 @@ pub(super) struct Joining {
     keeps_space: bool,
     /// The beginning of a line.
     line: String,
-    /// What came last.
+    /// The end of the text so far.
     before: Before,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before {
-    /// Nothing, or a whole paragraph.
+    /// No text, or a whole paragraph.
     Whole,
-    /// A line of this quote depth that continues in the next.
+    /// A line of this quote depth that continues in the next line.
     Open { depth: usize },
-    /// Part of a line of this depth.
+    /// Part of a line of this quote depth.
     Line { depth: usize },
 }
 
 impl Joining {
-    /// `None` for a text with lines that are not joined.
+    /// `None`: the lines of the text are not joined.
     pub(super) fn new(flow: TextFlow) -> Option<Joining> {
         let keeps_space = match flow {
             TextFlow::Fixed => return None,
@@ -79,7 +79,7 @@ impl Joining {
             _ => {
                 let unquoted = content.trim_start_matches('>');
                 let depth = content.len() - unquoted.len();
-                // Section 4.4: a space that protects the beginning of the line.
+                // A space may protect the beginning of the line (section 4.4).
                 (depth, unquoted.strip_prefix(' ').unwrap_or(unquoted))
             }
         };

@@ -1,4 +1,4 @@
-//! The text of a part, from its encoded bytes to readable text, in pieces.
+//! Decodes the body of a part to readable text, in pieces.
 
 mod flow;
 
@@ -35,7 +35,7 @@ enum Charset {
 }
 
 impl TextDecoder {
-    /// For the beginning of a part's body.
+    /// A decoder at the beginning of a part's body.
     pub fn new(part: &Part) -> TextDecoder {
         let encoding = part.charset.as_deref().and_then(|name| charset::encoding(name.as_bytes()));
         TextDecoder {
@@ -51,18 +51,18 @@ impl TextDecoder {
 
     /// Decodes the next bytes of the body and adds their text to `out`.
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut String) {
-        let mut meant = core::mem::take(&mut self.bytes);
-        self.body.bytes_arrived(bytes, &mut meant);
-        self.decode(&meant, EndOfText::No, out);
-        meant.clear();
-        self.bytes = meant;
+        let mut decoded = core::mem::take(&mut self.bytes);
+        self.body.bytes_arrived(bytes, &mut decoded);
+        self.decode(&decoded, EndOfText::No, out);
+        decoded.clear();
+        self.bytes = decoded;
     }
 
     /// The body has ended: adds the text that was held back.
     pub fn body_ended(&mut self, out: &mut String) {
-        let mut meant = core::mem::take(&mut self.bytes);
-        self.body.body_ended(&mut meant);
-        self.decode(&meant, EndOfText::Yes, out);
+        let mut decoded = core::mem::take(&mut self.bytes);
+        self.body.body_ended(&mut decoded);
+        self.decode(&decoded, EndOfText::Yes, out);
         if let Some(joining) = &mut self.joining {
             joining.text_ended(out);
         }
@@ -124,7 +124,7 @@ impl Charset {
 fn push_decoded(decoder: &mut Decoder, bytes: &[u8], last: EndOfText, out: &mut String) {
     let mut rest = bytes;
     loop {
-        // Space for the usual result; if more is needed, the next round provides it.
+        // This is enough for the usual result. If more space is needed, the next round provides it.
         out.reserve(rest.len() + 16);
         let (result, read, _) = decoder.decode_to_string(rest, out, last == EndOfText::Yes);
         rest = rest.get(read..).unwrap_or_default();

@@ -2,7 +2,8 @@
 //!
 //! Libraries refuse input that is common in mail: lines that are too long or of odd lengths,
 //! padding that is missing or in the middle where two encoded texts were joined, and signatures of
-//! list servers after it. Nothing else is decoded here, and none of it is secret.
+//! list servers after it. Only mail is decoded here, and no secrets, so the time of decoding may
+//! depend on the data.
 //!
 //! Invariants:
 //! - The output does not depend on how the text is cut into pieces. It is never longer than three
@@ -15,9 +16,9 @@ use alloc::vec::Vec;
 
 /// The value of each byte.
 const ALPHABET: [u8; 256] = alphabet();
-/// Outside the alphabet.
+/// The value of a byte outside the alphabet.
 const OTHER: u8 = 0xff;
-/// `=`.
+/// The value of `=`.
 const PADDING: u8 = 0xfe;
 
 const fn alphabet() -> [u8; 256] {
@@ -26,7 +27,8 @@ const fn alphabet() -> [u8; 256] {
     let mut rest: &[u8] = characters;
     let mut value = 0;
     while let [character, after @ ..] = rest {
-        // The only code that fills the table: its index is a byte and it has 256 entries.
+        // This is the only code that fills the table. Its index is a byte, and the table has 256
+        // entries.
         #[allow(clippy::indexing_slicing)]
         {
             table[*character as usize] = value;
@@ -41,7 +43,7 @@ const fn alphabet() -> [u8; 256] {
     table
 }
 
-/// The bits of a base64 text that wait for more.
+/// The bits of a base64 text that do not form whole bytes yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Base64 {
     /// The characters of an incomplete group of four, six bits each.
@@ -62,7 +64,7 @@ impl Base64 {
         }
     }
 
-    /// Ends a group of four: its characters so far are complete.
+    /// Ends a group of four characters, which may be incomplete.
     pub(crate) fn text_ended(&mut self, out: &mut Vec<u8>) {
         let [_, high, middle, _] =
             (self.bits << (6 * (4 - u32::from(self.characters)))).to_be_bytes();
@@ -86,8 +88,8 @@ impl Base64 {
     }
 }
 
-/// The bytes of `text`. `None` if it is not base64 from its first byte to its last, apart from
-/// white space and missing padding.
+/// Decodes all of `text`. `None`: it has bytes that are not base64, other than white space. The
+/// padding may be missing.
 pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
     let characters = text.trim_ascii_end();
     let padding = characters.iter().rev().take_while(|byte| **byte == b'=').count();

@@ -1,4 +1,4 @@
-//! Transfer encodings: from the encoded body to its bytes, in pieces.
+//! Transfer encodings: decodes a body in pieces.
 
 pub(crate) mod base64;
 mod quoted_printable;
@@ -12,7 +12,7 @@ use quoted_printable::QuotedPrintable;
 /// Decodes the body of a part.
 ///
 /// Invariants: the output does not depend on how the body is cut into pieces. It is never longer
-/// than the input and a few hundred bytes that were held back.
+/// than the input plus a few hundred bytes that were held back.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     kind: DecoderState,
@@ -26,7 +26,7 @@ enum DecoderState {
 }
 
 impl BodyDecoder {
-    /// For a body that begins. A body in an unknown encoding is passed on unchanged.
+    /// A decoder at the beginning of a body. A body in an unknown encoding is passed on unchanged.
     pub fn new(encoding: Encoding) -> BodyDecoder {
         let kind = match encoding {
             Encoding::Identity | Encoding::Unknown => DecoderState::Identity,

@@ -1,9 +1,9 @@
 //! A lenient quoted-printable decoder for mail, in pieces.
 //!
 //! Invariants:
-//! - An invalid escape is shown as it is written.
-//! - White space at the end of a line was added on the way, and is removed (RFC 2045 section 6.7,
-//!   rule 3), unless there is more of it than a line may have.
+//! - An invalid escape is passed on unchanged.
+//! - White space at the end of a line was added in transit, and is removed (RFC 2045 section 6.7,
+//!   rule 3). White space beyond the length of a line is kept.
 //!
 //! Implements: RFC 2045 section 6.7.
 
@@ -29,9 +29,10 @@ enum Expect {
     Text,
     /// After an equals sign.
     Escape,
-    /// Before the second digit: this is the first.
+    /// After this digit, the first of an escape.
     Digit(u8),
-    /// At the end of a line that continues in the next: only white space followed the equals sign.
+    /// After an equals sign and white space, perhaps at the end of a line that continues in the
+    /// next line.
     SoftEnd,
     /// Before the LF after a CR.
     SoftLineFeed,
@@ -72,7 +73,8 @@ impl QuotedPrintable {
         Expect::Text
     }
 
-    /// This byte does not continue an escape. If one had begun, its characters are text.
+    /// Handles a byte that does not continue an escape. If an escape had begun, its characters are
+    /// text.
     fn no_escape_arrived(&mut self, byte: u8, out: &mut Vec<u8>) -> Expect {
         match mem::take(&mut self.expect) {
             Expect::Escape | Expect::SoftEnd => out.push(b'='),
