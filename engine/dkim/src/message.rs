@@ -68,7 +68,8 @@ impl CompleteMessage {
     }
 
     /// The verdict on the signature with this number. The topmost signature has the number 0.
-    /// Without such a signature, the verdict is [`SignatureReason::NotSigned`].
+    /// Without such a signature, the verdict is [`SignatureReason::NotSigned`]. Beyond
+    /// [`SIGNATURES_MAX`], it is [`SignatureReason::NotLookedAt`].
     ///
     /// Errors: [`Missing`] has the question for the keys of the signature.
     pub fn verify(

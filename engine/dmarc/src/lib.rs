@@ -6,8 +6,8 @@
 //! question, and is called again with the answer.
 //!
 //! Invariants:
-//! - Questions are asked only about domains that could belong to the author's organization: so
-//!   signatures of many other domains cause no questions.
+//! - Questions are asked only about domains that could belong to the author's organization.
+//!   Signatures of many other domains cause no questions.
 //! - For each domain, at most [`WALK_MAX`] names are looked up.
 //!
 //! No reports are sent: the reporting tags of a record are read only to decide whether the record

@@ -28,7 +28,7 @@ const SENDER_BYTES_MAX: usize = 320;
 #[derive(Debug, Default)]
 pub struct MboxWriter {
     line: MboxPosition,
-    /// Whether the last byte was a CR; the next byte decides what the CR means.
+    /// Whether the last byte was a CR. The next byte decides what the CR means.
     has_cr: bool,
 }
 

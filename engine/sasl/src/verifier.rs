@@ -85,7 +85,7 @@ impl Verifier {
         Puzzle { salt: self.salt, iterations: self.iterations, nonce }
     }
 
-    /// Checks the proof. If the client knows the password, returns the signature that it is sent.
+    /// Checks the proof. If the client knows the password, returns the signature to send to it.
     pub fn check(&self, proof: &ScramProof) -> Option<ServerSignature> {
         let mut client_key = hmac_of(&self.stored_key, &proof.said);
         client_key.iter_mut().zip(proof.proof).for_each(|(byte, proof)| *byte ^= proof);

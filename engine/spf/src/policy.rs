@@ -34,8 +34,7 @@ pub(crate) enum Qualifier {
     Neutral,
 }
 
-/// The mechanisms that match sending hosts. `None` as the specification stands for the domain
-/// itself.
+/// The mechanisms that match sending hosts. A specification of `None` means the domain itself.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum SpfMechanism {
     All,
