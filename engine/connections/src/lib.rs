@@ -19,6 +19,7 @@ extern crate alloc;
 mod announcements;
 mod caller;
 mod client_transport;
+pub mod clock;
 mod connections;
 mod crowding;
 mod link;

@@ -15,7 +15,6 @@ use sometimes::buggify;
 use store::{AccountId, CRASH_SECTOR, State, Store, Uid, Wake};
 use tasks::{Budget, Subsystem};
 
-use crate::clock::time_of_day;
 use crate::in_use::InUse;
 use crate::life::{Ending, Lifecycle};
 use crate::parts::Parts;
@@ -105,13 +104,19 @@ impl Engine {
             sizes,
             events: Events::new(),
             pace: TurnState::default(),
-            computed_next: [Computed::Handshake, Computed::Signature, Computed::Verification, Computed::Hash],
+            computed_next: [
+                Computed::Handshake,
+                Computed::Signature,
+                Computed::Verification,
+                Computed::Hash,
+            ],
         }
     }
 
     /// The sector for the text of a panic. `None` until the disk is known to be our own.
     pub fn crash_sector(&self) -> Option<Sector> {
-        matches!(self.server.parts.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
+        matches!(self.server.parts.store.state(), State::Serving | State::ReadOnly(_))
+            .then_some(CRASH_SECTOR)
     }
 
     /// The messages and mailboxes of this core's accounts, read-only.
@@ -143,7 +148,14 @@ impl Engine {
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         let now = machine.now();
         let parts = &mut self.server.parts;
-        parts.turn = Turn { now, wall: time_of_day(machine.wall_clock(), machine.program_date(), now) };
+        parts.turn = Turn {
+            now,
+            wall: connections::clock::time_of_day(
+                machine.wall_clock(),
+                machine.program_date(),
+                now,
+            ),
+        };
         parts.connections.begin_turn(machine.is_low_on_memory());
         self.pace.unfinished = false;
         self.pace.is_quiet = !parts.connections.has_ready() && !parts.store.has_wakes();
@@ -258,7 +270,9 @@ impl Engine {
                 }
                 output
             }
-            Some(mut through) => self.server.parts.connections.output(now, &mut through, &mut budget),
+            Some(mut through) => {
+                self.server.parts.connections.output(now, &mut through, &mut budget)
+            }
         };
         // A core whose card is full may sleep. Space in the card wakes it.
         self.pace.unfinished |= output == OutputProgress::More;

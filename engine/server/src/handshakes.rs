@@ -49,13 +49,15 @@ impl Session {
     /// Queues the handshake for a step, because a handshake record has arrived.
     pub(crate) fn handshake_is_due(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
-        let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("only a handshake has such records") };
+        let Talk::Handshake(handshake) = &mut self.talk else {
+            unreachable!("only a handshake has such records")
+        };
         if !parts.connections.has_room_for_handshake(connection) {
             handshake.stage = Stage::Room;
             return;
         }
         (handshake.stage, handshake.queued_at) = (Stage::Queued, parts.turn.now);
-        parts.connections.set_deadline(parts.turn.now, connection, None);
+        parts.set_deadline(connection, None);
         parts.connections.enter(TurnGate::Handshake, connection.0);
     }
 
@@ -63,14 +65,15 @@ impl Session {
     pub(crate) fn handshake_resumed(&mut self, cx: &mut Context<'_>) {
         let parts = &mut *cx.parts;
         let frame = self.caller.connection.0;
-        let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("it is in a handshake") };
+        let Talk::Handshake(handshake) = &mut self.talk else {
+            unreachable!("it is in a handshake")
+        };
         if !parts.connections.has_entered(TurnGate::Handshake, frame) {
             return;
         }
         (handshake.stage, handshake.looked_at) = (Stage::Bytes, parts.turn.now);
         handshake.ends_at = handshake.ends_at + parts.turn.now.since(handshake.queued_at);
-        parts.connections.set_deadline(
-            parts.turn.now,
+        parts.set_deadline(
             self.caller.connection,
             Some(handshake.ends_at.since(parts.turn.now).min(LOOK)),
         );
@@ -101,7 +104,7 @@ impl Session {
         let service = caller.service_entry();
         if service.security == Security::Implicit {
             self.talk = Talk::ToBeGreeted(service.protocol.chosen(choice));
-            cx.parts.connections.set_deadline(cx.parts.turn.now, caller.connection, Some(GREETING_PATIENCE));
+            cx.parts.set_deadline(caller.connection, Some(GREETING_PATIENCE));
         } else {
             self.talk = Talk::secured(service.protocol, caller, cx);
         }
@@ -116,7 +119,7 @@ impl Session {
         parts.connections.consumed(connection, parts.connections.net().waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
         self.talk = Talk::Handshake(TlsHandshake::new(parts.turn.now));
-        parts.connections.set_deadline(parts.turn.now, connection, Some(LOOK));
+        parts.set_deadline(connection, Some(LOOK));
         if self.has_heard_all() {
             parts.connections.reset(connection);
         }
@@ -140,14 +143,16 @@ impl Session {
     pub(crate) fn look_at_handshake(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
         if let Talk::Handshake(handshake) = &mut self.talk {
-            let span = parts.turn.now.since(core::mem::replace(&mut handshake.looked_at, parts.turn.now));
-            if parts.connections.net().unacknowledged(connection) > 0 && handshake.unacknowledged < NETWORK_PATIENCE {
+            let span =
+                parts.turn.now.since(core::mem::replace(&mut handshake.looked_at, parts.turn.now));
+            if parts.connections.net().unacknowledged(connection) > 0
+                && handshake.unacknowledged < NETWORK_PATIENCE
+            {
                 handshake.unacknowledged = handshake.unacknowledged + span;
                 handshake.ends_at = handshake.ends_at + span;
             }
             if parts.turn.now < handshake.ends_at {
-                return parts.connections.set_deadline(
-                    parts.turn.now,
+                return parts.set_deadline(
                     connection,
                     Some(handshake.ends_at.since(parts.turn.now).min(LOOK)),
                 );
@@ -159,7 +164,11 @@ impl Session {
     /// Aborts a handshake whose time is up, or which has no resources.
     #[cold]
     #[inline(never)]
-    pub(crate) fn break_handshake_off(&mut self, count: fn(&mut Handshakes) -> &mut u64, parts: &mut Parts) {
+    pub(crate) fn break_handshake_off(
+        &mut self,
+        count: fn(&mut Handshakes) -> &mut u64,
+        parts: &mut Parts,
+    ) {
         self.give_handshake_up(count, parts);
         parts.connections.reset(self.caller.connection);
     }

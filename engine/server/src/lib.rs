@@ -16,14 +16,12 @@
 //! | `pressure` | load shedding: which sessions end when something runs short |
 //! | `life` | opening, creating accounts, serving, stopping |
 //! | `seeds`, `start`, `sizes` | how an engine is made, and its fixed sizes |
-//! | `clock` | the time of day, and a wrong clock |
 //! | `in_use` | the resources in use |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod clock;
 mod engine;
 mod handshakes;
 mod in_use;

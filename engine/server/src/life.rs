@@ -6,12 +6,11 @@ use accounts::{Provisioning, ProvisioningContext, ProvisioningProgress};
 use certificates::{Certificates, ReadSoFar};
 use channel::Class;
 use configuration::User;
-use connections::{Handshakes, announce_share};
+use connections::{Handshakes, announce_share, clock};
 use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Sending, Service};
 use store::{Outcome, Owners, State};
 
-use crate::clock;
 use crate::links::Message;
 use crate::parts::Parts;
 use crate::server::Server;
@@ -86,7 +85,8 @@ pub enum Ending {
 impl Lifecycle {
     /// `users`: the users of the configuration. The first core makes their accounts.
     pub(crate) fn new(core: CoreId, users: &[User]) -> Lifecycle {
-        let provisioning = if core == CoreId::FIRST { Provisioning::of(users) } else { Provisioning::default() };
+        let provisioning =
+            if core == CoreId::FIRST { Provisioning::of(users) } else { Provisioning::default() };
         Lifecycle { core, life: Life::Opening, provisioning, disk_trouble: DiskTrouble::default() }
     }
 
@@ -96,7 +96,12 @@ impl Lifecycle {
     }
 
     /// Does the work of the current stage, and begins the next stage when it is time.
-    pub(crate) fn live(&mut self, server: &mut Server, sending: &Sending, machine: &mut impl Machine) {
+    pub(crate) fn live(
+        &mut self,
+        server: &mut Server,
+        sending: &Sending,
+        machine: &mut impl Machine,
+    ) {
         self.look_after_disk(&mut server.parts);
         match self.life {
             Life::Opening => self.look_at_store(server, machine),
@@ -107,11 +112,16 @@ impl Lifecycle {
             Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_when_told(until, server),
             Life::Leaving { until } => self.leave_at_rest(until, server),
-            Life::AwaitingOthers { until } => self.stop_after_others(until, &mut server.parts, sending),
+            Life::AwaitingOthers { until } => {
+                self.stop_after_others(until, &mut server.parts, sending)
+            }
         }
         let is_ending = matches!(
             self.life,
-            Life::Stopping { .. } | Life::Leaving { .. } | Life::AwaitingOthers { .. } | Life::Stopped(_)
+            Life::Stopping { .. }
+                | Life::Leaving { .. }
+                | Life::AwaitingOthers { .. }
+                | Life::Stopped(_)
         );
         if !is_ending && self.core == CoreId::FIRST && machine.stop_requested() {
             self.begin_stopping(server);
@@ -134,7 +144,9 @@ impl Lifecycle {
     /// The time at which the life cycle needs a turn even without an event.
     pub(crate) fn next_deadline(&self) -> Instant {
         let of_life = match self.life {
-            Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => Some(until),
+            Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => {
+                Some(until)
+            }
             Life::MakingAccounts => self.provisioning.again_at(),
             _ => None,
         };
@@ -174,9 +186,10 @@ impl Lifecycle {
         let store = &mut parts.store.own.store;
         let Some(sector) = store.unreadable() else { return self.disk_trouble.again_at = None };
         if !core::mem::replace(&mut self.disk_trouble.is_unreadable_told, true) {
-            parts
-                .console
-                .print(format_args!("store: the disk cannot read sector {}; trying again every second", sector.0));
+            parts.console.print(format_args!(
+                "store: the disk cannot read sector {}; trying again every second",
+                sector.0
+            ));
         }
         match self.disk_trouble.again_at {
             Some(at) if parts.turn.now < at => return,
@@ -201,10 +214,15 @@ impl Lifecycle {
             State::Serving | State::ReadOnly(_) => {
                 if store.is_new() {
                     let kib = store.space().bytes >> 10;
-                    console.print(format_args!("store: the disk was blank; created a new store of {kib} KiB"));
+                    console.print(format_args!(
+                        "store: the disk was blank; created a new store of {kib} KiB"
+                    ));
                 }
                 if store.is_converted() && store.state() == State::Serving {
-                    console.print(format_args!("store: the disk has been converted to format {}", store.format()));
+                    console.print(format_args!(
+                        "store: the disk has been converted to format {}",
+                        store.format()
+                    ));
                 }
                 for finding in store.findings() {
                     console.print(format_args!("store: {finding}"));
@@ -300,7 +318,10 @@ impl Lifecycle {
 
     pub(crate) fn begin_stopping(&mut self, server: &mut Server) {
         let Parts { connections, store, console, turn, .. } = &mut server.parts;
-        console.print(format_args!("stopping: closing {} connections", connections.net().connection_count()));
+        console.print(format_args!(
+            "stopping: closing {} connections",
+            connections.net().connection_count()
+        ));
         if self.core == CoreId::FIRST {
             store.tell_to_stop();
         }
@@ -323,12 +344,15 @@ impl Lifecycle {
         let now = server.parts.turn.now;
         if has_nothing_left(server) || now >= until {
             server.let_sessions(|sessions, cx| {
-                sessions.tell_all(cx, |session, cx| cx.parts.connections.reset(session.caller.connection))
+                sessions.tell_all(cx, |session, cx| {
+                    cx.parts.connections.reset(session.caller.connection)
+                })
             });
             self.take_stock(&mut server.parts);
             server.parts.store.leave_others();
             // The other cores were told to stop at the same time, and may have more work.
-            let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
+            let patience =
+                if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
             self.life = Life::AwaitingOthers { until: now + patience };
         }
     }

@@ -7,7 +7,8 @@ use budget::MemoryBudget;
 use channel::CoreLinks;
 use compute::Compute;
 use connections::Connections;
-use machine::{ConsoleLines, Turn};
+use machine::{ConsoleLines, Micros, Turn};
+use net::ConnectionId;
 use shards::ShardedStore;
 use signing::Signer;
 
@@ -31,4 +32,11 @@ pub(crate) struct Parts {
     pub(crate) signer: Signer,
     /// The memory that clients make this core keep.
     pub(crate) memory: MemoryBudget,
+}
+
+impl Parts {
+    /// Sets the deadline of a connection, counted from this turn. `None`: no deadline.
+    pub(crate) fn set_deadline(&mut self, connection: ConnectionId, after: Option<Micros>) {
+        self.connections.set_deadline(self.turn.now, connection, after);
+    }
 }

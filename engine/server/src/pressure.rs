@@ -92,10 +92,13 @@ impl LoadShedder {
             let frame = session.caller.connection.0;
             if share.is_some_and(|share| session.is_one_of_too_many(share, cx)) {
                 self.crowding.thins(now);
-                sessions.tell(frame, cx, |session, cx| session.has_to_go(Shortage::Connections, cx));
+                sessions
+                    .tell(frame, cx, |session, cx| session.has_to_go(Shortage::Connections, cx));
                 continue;
             }
-            let Some(shortage) = Shortage::made_worse_by(session, cx.parts, cx.inbound) else { continue };
+            let Some(shortage) = Shortage::made_worse_by(session, cx.parts, cx.inbound) else {
+                continue;
+            };
             if shortage == Shortage::Connections && self.crowding.makes_room(now) {
                 continue;
             }
@@ -115,7 +118,9 @@ impl LoadShedder {
             if self.shedding.ends(session.http().map_or(0, |http| http.charge().bytes())) {
                 sometimes!(SessionSentAway);
                 let frame = session.caller.connection.0;
-                sessions.tell(frame, cx, |session, cx| cx.parts.connections.reset(session.caller.connection));
+                sessions.tell(frame, cx, |session, cx| {
+                    cx.parts.connections.reset(session.caller.connection)
+                });
                 ended += 1;
             }
             if ended == SHED_PER_TURN {
@@ -175,12 +180,16 @@ impl Shortage {
     /// The worst shortage of a resource that the session holds.
     fn made_worse_by(session: &Session, parts: &Parts, inbound: &Inbound) -> Option<Shortage> {
         let mut all = Shortage::ALL.into_iter();
-        all.find(|shortage| shortage.is_there(parts, inbound) && shortage.is_felt_by(session, parts))
+        all.find(|shortage| {
+            shortage.is_there(parts, inbound) && shortage.is_felt_by(session, parts)
+        })
     }
 
     fn is_there(self, parts: &Parts, inbound: &Inbound) -> bool {
         match self {
-            Shortage::AllBuffers => parts.connections.net().pools().are_down_to_one_in(ALL_BUFFERS_PARTS),
+            Shortage::AllBuffers => {
+                parts.connections.net().pools().are_down_to_one_in(ALL_BUFFERS_PARTS)
+            }
             Shortage::Buffers => parts.connections.net().pools().are_down_to_one_in(BUFFERS_PARTS),
             Shortage::BodyBuffers => parts.store.is_short_of_buffers(),
             Shortage::Transactions => inbound.is_without_transactions(),
@@ -205,15 +214,20 @@ impl Shortage {
             Shortage::AllBuffers => {
                 parts.connections.net().borrows_scarce(ALL_BUFFERS_PARTS, session.caller.connection)
             }
-            Shortage::Buffers => parts.connections.net().borrows_scarce(BUFFERS_PARTS, session.caller.connection),
-            Shortage::BodyBuffers => session.holds_scarce_space(&parts.store),
-            Shortage::Transactions => session.has_transaction(),
+            Shortage::Buffers => {
+                parts.connections.net().borrows_scarce(BUFFERS_PARTS, session.caller.connection)
+            }
+            Shortage::BodyBuffers => {
+                session.smtp().is_some_and(|talk| talk.holds_scarce_space(&parts.store))
+            }
+            Shortage::Transactions => session.smtp().is_some_and(|talk| talk.has_transaction()),
             Shortage::Handshakes => {
-                session.is_in_handshake() && parts.connections.tls().has_begun(session.caller.connection)
+                session.is_in_handshake()
+                    && parts.connections.tls().has_begun(session.caller.connection)
             }
-            Shortage::Memory => {
-                session.http().is_some_and(|http| parts.memory.is_above_share(http.charge(), session.caller.address))
-            }
+            Shortage::Memory => session.http().is_some_and(|http| {
+                parts.memory.is_above_share(http.charge(), session.caller.address)
+            }),
             Shortage::Connections => !session.is_logged_in(),
         }
     }
@@ -224,8 +238,8 @@ impl Session {
     /// new progress. While connections are short, an idle session makes no progress, whatever its
     /// client sends.
     fn stands_still(&mut self, shortage: Shortage, parts: &Parts) -> bool {
-        let waits_for_us =
-            matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&parts.store);
+        let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn)
+            && !self.smtp().is_some_and(|talk| talk.holds_and_waits(&parts.store));
         if waits_for_us || self.is_to_be_greeted() {
             self.mark = None;
             return false;
@@ -249,14 +263,18 @@ impl Session {
         // With buffers short, the session ends without a reply: a reply would need a buffer, and
         // the client may not read it.
         match shortage {
-            _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.parts),
+            _ if self.is_in_handshake() => {
+                self.break_handshake_off(|outcomes| &mut outcomes.late, cx.parts)
+            }
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
                 cx.parts.connections.reset(self.caller.connection);
             }
-            Shortage::BodyBuffers if self.give_up_message(&mut cx.parts.store) => {}
-            Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {
-                self.deadline_expired(cx)
-            }
+            Shortage::BodyBuffers
+                if self.smtp().is_some_and(|talk| talk.give_up_message(&mut cx.parts.store)) => {}
+            Shortage::BodyBuffers
+            | Shortage::Transactions
+            | Shortage::Memory
+            | Shortage::Connections => self.deadline_expired(cx),
         }
         self.mark = None;
     }

@@ -29,13 +29,20 @@ pub(crate) struct Server {
 impl Server {
     /// Calls `act` with the sessions and their context.
     #[inline]
-    pub(crate) fn let_sessions<R>(&mut self, act: impl FnOnce(&mut Sessions, &mut Context<'_>) -> R) -> R {
+    pub(crate) fn let_sessions<R>(
+        &mut self,
+        act: impl FnOnce(&mut Sessions, &mut Context<'_>) -> R,
+    ) -> R {
         let Server { parts, services, sessions } = self;
         act(sessions, &mut services.with(parts))
     }
 
     /// Calls `news` on the session of `frame`.
-    pub(crate) fn tell(&mut self, frame: FrameId, news: impl FnOnce(&mut Session, &mut Context<'_>)) {
+    pub(crate) fn tell(
+        &mut self,
+        frame: FrameId,
+        news: impl FnOnce(&mut Session, &mut Context<'_>),
+    ) {
         self.let_sessions(|sessions, cx| sessions.tell(frame, cx, news));
     }
 
@@ -46,39 +53,61 @@ impl Server {
             handled += 1;
             match *event {
                 Event::Accepted { connection, service, peer } => {
-                    self.let_sessions(|sessions, cx| sessions.begins(connection, service, peer.ip(), cx))
+                    self.let_sessions(|sessions, cx| {
+                        sessions.begins(connection, service, peer.ip(), cx)
+                    })
                 }
                 Event::Data { connection, ref bytes } => {
-                    let Some(bytes) = frame.get_mut(bytes.clone()) else { unreachable!("the bytes are in the frame") };
-                    if !self.let_sessions(|sessions, cx| sessions.bytes_arrived(connection, bytes, cx)) {
+                    let Some(bytes) = frame.get_mut(bytes.clone()) else {
+                        unreachable!("the bytes are in the frame")
+                    };
+                    if !self
+                        .let_sessions(|sessions, cx| sessions.bytes_arrived(connection, bytes, cx))
+                    {
                         self.bytes_without_session(connection, bytes);
                     }
                 }
-                Event::Connected { connection } => self.connection_event(connection, TransportEvent::Made),
-                Event::Buffered { connection } => self.connection_event(connection, TransportEvent::Bytes),
-                Event::SendRoom { connection } => self.connection_event(connection, TransportEvent::Room),
-                Event::PeerClosed { connection } => match self.parts.connections.owner(connection) {
-                    Owner::Session => self.tell(connection.0, |session, _| session.peer_is_done()),
-                    owner => self.owner_event(owner, connection, TransportEvent::Over),
-                },
-                Event::Closed { connection, .. } => match self.parts.connections.owner(connection) {
-                    Owner::Session => {
-                        self.let_sessions(|sessions, cx| sessions.ends(connection.0, cx));
-                        self.parts.connections.is_over(connection);
+                Event::Connected { connection } => {
+                    self.connection_event(connection, TransportEvent::Made)
+                }
+                Event::Buffered { connection } => {
+                    self.connection_event(connection, TransportEvent::Bytes)
+                }
+                Event::SendRoom { connection } => {
+                    self.connection_event(connection, TransportEvent::Room)
+                }
+                Event::PeerClosed { connection } => {
+                    match self.parts.connections.owner(connection) {
+                        Owner::Session => {
+                            self.tell(connection.0, |session, _| session.peer_is_done())
+                        }
+                        owner => self.owner_event(owner, connection, TransportEvent::Over),
                     }
-                    owner => self.owner_event(owner, connection, TransportEvent::Over),
-                },
+                }
+                Event::Closed { connection, .. } => {
+                    match self.parts.connections.owner(connection) {
+                        Owner::Session => {
+                            self.let_sessions(|sessions, cx| sessions.ends(connection.0, cx));
+                            self.parts.connections.is_over(connection);
+                        }
+                        owner => self.owner_event(owner, connection, TransportEvent::Over),
+                    }
+                }
                 Event::Datagram { port, peer, ref bytes } => {
                     let Parts { connections, turn, .. } = &mut self.parts;
                     let datagram = connections.net().datagram(frame, bytes);
                     self.services.names.datagram_arrived(turn.now, (port, peer), datagram);
                 }
-                Event::AddressChanged { address } => announce_address(address, &mut self.parts.console),
+                Event::AddressChanged { address } => {
+                    announce_address(address, &mut self.parts.console)
+                }
                 Event::Ipv6AddressesChanged => {
                     announce_ipv6_addresses(self.parts.connections.net(), &mut self.parts.console);
                 }
                 Event::AddressTaken { address } => {
-                    self.parts.console.print(format_args!("net: {address} is not used: another machine has it"));
+                    self.parts
+                        .console
+                        .print(format_args!("net: {address} is not used: another machine has it"));
                 }
             }
         }
@@ -101,7 +130,9 @@ impl Server {
                 let Parts { connections, turn, .. } = &mut self.parts;
                 self.services.names.stream_event(turn.now, connection, event, connections);
             }
-            Owner::Outbound(frame) => self.let_outbound(|outbound, cx| outbound.transport_event(frame, event, cx)),
+            Owner::Outbound(frame) => {
+                self.let_outbound(|outbound, cx| outbound.transport_event(frame, event, cx))
+            }
             Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_event(event, cx)),
             Owner::Session => unreachable!("the caller handles sessions"),
         }
@@ -111,7 +142,9 @@ impl Server {
     #[cold]
     fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
         match self.parts.connections.owner(connection) {
-            Owner::Resolver => self.services.names.bytes_arrived(self.parts.turn.now, connection, bytes),
+            Owner::Resolver => {
+                self.services.names.bytes_arrived(self.parts.turn.now, connection, bytes)
+            }
             owner @ (Owner::Outbound(_) | Owner::Filter(_)) => {
                 self.parts.connections.keep(connection, bytes);
                 self.owner_event(owner, connection, TransportEvent::Bytes);
@@ -122,7 +155,12 @@ impl Server {
     }
 
     /// Passes the outcome of a store request to the session or service of this frame.
-    pub(crate) fn woken(&mut self, continuation: Continuation, outcome: Outcome, entropy: &mut dyn Entropy) {
+    pub(crate) fn woken(
+        &mut self,
+        continuation: Continuation,
+        outcome: Outcome,
+        entropy: &mut dyn Entropy,
+    ) {
         let Continuation { frame, entry } = continuation;
         match Subsystem::of(entry) {
             Some(Subsystem::Inbound | Subsystem::Pop3) => {
@@ -132,8 +170,12 @@ impl Server {
                 self.let_certificates(|certificates, cx| certificates.woken(entry, outcome, cx));
             }
             Some(Subsystem::Webmail) => self.handler_woken(frame, outcome, entropy),
-            Some(Subsystem::Submission) => self.let_submission(|submission, cx| submission.woken(frame, outcome, cx)),
-            Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.woken(frame, entry, outcome, cx)),
+            Some(Subsystem::Submission) => {
+                self.let_submission(|submission, cx| submission.woken(frame, outcome, cx))
+            }
+            Some(Subsystem::Outbound) => {
+                self.let_outbound(|outbound, cx| outbound.woken(frame, entry, outcome, cx))
+            }
             // Notes for an account have no frame that waits for them.
             Some(Subsystem::Shards) => self.parts.store.forget(outcome),
             Some(Subsystem::Accounts | Subsystem::Auth) | None => {
@@ -157,7 +199,9 @@ impl Server {
         if let Some(frame) = owner {
             let connection = ConnectionId(frame);
             match self.parts.connections.owner(connection) {
-                owner @ Owner::Outbound(_) => self.owner_event(owner, connection, TransportEvent::Turn),
+                owner @ Owner::Outbound(_) => {
+                    self.owner_event(owner, connection, TransportEvent::Turn)
+                }
                 _ => self.tell(frame, Session::resumed),
             }
         }
@@ -175,7 +219,8 @@ impl Server {
 
     /// Resumes the frames of completed jobs.
     pub(crate) fn jobs_done(&mut self, entropy: &mut dyn Entropy) {
-        while let Some(DoneJob { continuation: Continuation { frame, entry }, number }) = self.parts.compute.next_done()
+        while let Some(DoneJob { continuation: Continuation { frame, entry }, number }) =
+            self.parts.compute.next_done()
         {
             match Subsystem::of(entry) {
                 // A session abandons its job before it ends.
@@ -184,7 +229,9 @@ impl Server {
                     continue;
                 }
                 Some(Subsystem::Webmail) => self.handler_signed(frame, entropy),
-                Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx)),
+                Some(Subsystem::Outbound) => {
+                    self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx))
+                }
                 _ => unreachable!("{entry:?} waits for no job"),
             }
             // A frame that has ended has not taken its result.
@@ -211,10 +258,11 @@ impl Server {
     pub(crate) fn tell_names(&mut self) {
         while let Some(AddressedAnswer { at, number, known }) = self.services.names.next_told() {
             match Subsystem::of(at.entry) {
-                Some(Subsystem::Inbound) => self.tell(at.frame, |session, cx| session.name_known(number, known, cx)),
-                Some(Subsystem::Outbound) => {
-                    self.let_outbound(|outbound, cx| outbound.name_known(at.frame, number, known, cx))
+                Some(Subsystem::Inbound) => {
+                    self.tell(at.frame, |session, cx| session.name_known(number, known, cx))
                 }
+                Some(Subsystem::Outbound) => self
+                    .let_outbound(|outbound, cx| outbound.name_known(at.frame, number, known, cx)),
                 _ => unreachable!("{:?} asks about no name", at.entry),
             }
         }

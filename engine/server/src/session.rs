@@ -10,17 +10,17 @@
 
 mod context;
 mod handshake;
+mod limit_state;
 mod records;
 mod table;
 mod waits_for;
 
 use certificates::Replaced;
 use connections::{Caller, Channel, Connections, ProgressMark, TransportEvent};
-use inbound::{SmtpConversation, inbound_policy_applies};
+use inbound::SmtpConversation;
 use machine::{Micros, Protocol, ServiceEntry};
-use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
-use shards::{Reply, ShardedStore};
+use shards::Reply;
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::EntryPoint;
@@ -29,6 +29,8 @@ use webmail::handler_reply::HandlerReply;
 
 use crate::parts::Parts;
 use crate::sizes::SESSION_BYTES;
+
+use limit_state::{LimitState, busy, too_many};
 
 pub(crate) use context::Context;
 pub(crate) use handshake::{LOOK, Stage, TlsHandshake};
@@ -63,7 +65,8 @@ pub(crate) struct Session {
     pub(crate) mark: Option<ProgressMark>,
 }
 
-const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
+const _: () =
+    assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
 
 /// The protocol state of a session.
 pub(crate) enum Talk {
@@ -88,40 +91,19 @@ enum PeerHalf {
     Closed,
 }
 
-/// Whether the connection counts for the limits of its address and network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum LimitState {
-    /// The configuration exempts the client's address.
-    Exempt,
-    Counted(ConnectionKind),
-    /// The address or network has too many connections, so this one is refused.
-    Refused,
-}
-
-impl LimitState {
-    fn arrives(caller: Caller, cx: &mut Context<'_>) -> LimitState {
-        if cx.parts.logins.access().is_unthrottled(caller.address) {
-            return LimitState::Exempt;
-        }
-        let kind = if inbound_policy_applies(caller, cx.parts.connections.net(), cx.parts.logins.access()) {
-            ConnectionKind::Mail
-        } else {
-            ConnectionKind::Client
-        };
-        match cx.inbound.rate_limits().arrives(kind, caller.address, cx.parts.turn.now) {
-            true => LimitState::Counted(kind),
-            false => LimitState::Refused,
-        }
-    }
-}
-
 impl Talk {
     /// The protocol after STARTTLS, without a greeting.
     pub(crate) fn secured(protocol: Protocol, caller: Caller, cx: &mut Context<'_>) -> Talk {
         match protocol {
-            Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
-            Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::secured(&mut cx.pop3(caller))),
-            Protocol::Http | Protocol::Http2 => unreachable!("{protocol:?} has no command that starts TLS"),
+            Protocol::Smtp | Protocol::Submission => {
+                Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller)))
+            }
+            Protocol::Pop3 => {
+                Talk::Pop3(pop3_server::Pop3Conversation::secured(&mut cx.pop3(caller)))
+            }
+            Protocol::Http | Protocol::Http2 => {
+                unreachable!("{protocol:?} has no command that starts TLS")
+            }
         }
     }
 }
@@ -136,11 +118,12 @@ impl Session {
         let Parts { connections, logins, .. } = &*cx.parts;
         let delay = cx.inbound.greeting_delay(caller, connections.net(), logins.access());
         let delay = delay.filter(|_| guest != LimitState::Refused);
-        let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
+        let talk =
+            if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
         session.greet(cx);
         if session.is_to_be_greeted() || delay.is_some() {
-            cx.parts.connections.set_deadline(cx.parts.turn.now, caller.connection, delay.or(Some(GREETING_PATIENCE)));
+            cx.parts.set_deadline(caller.connection, delay.or(Some(GREETING_PATIENCE)));
         }
         session
     }
@@ -152,7 +135,7 @@ impl Session {
             cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
             cx.parts.connections.reset(caller.connection);
         } else {
-            cx.parts.connections.set_deadline(cx.parts.turn.now, caller.connection, Some(LOOK));
+            cx.parts.set_deadline(caller.connection, Some(LOOK));
         }
         Session {
             caller,
@@ -177,8 +160,12 @@ impl Session {
                 self.send_away(busy(protocol), cx)
             }
             _ if self.guest == LimitState::Refused => self.send_away(too_many(protocol), cx),
-            Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller))),
-            Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::begin(&mut cx.pop3(caller))),
+            Protocol::Smtp | Protocol::Submission => {
+                Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller)))
+            }
+            Protocol::Pop3 => {
+                Talk::Pop3(pop3_server::Pop3Conversation::begin(&mut cx.pop3(caller)))
+            }
             Protocol::Http => Talk::Http(HttpConversation::begin(&mut cx.http(caller))),
             Protocol::Http2 => Talk::Http(HttpConversation::begin_two(&mut cx.http(caller))),
         };
@@ -188,7 +175,7 @@ impl Session {
     fn send_away(&self, reply: &[u8], cx: &mut Context<'_>) -> Talk {
         cx.parts.connections.say(cx.parts.turn.now, self.caller, reply);
         cx.parts.connections.close(cx.parts.turn.now, self.caller);
-        cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(REFUSAL_LINGER));
+        cx.parts.set_deadline(self.caller.connection, Some(REFUSAL_LINGER));
         Talk::Over
     }
 
@@ -222,25 +209,9 @@ impl Session {
         if let Talk::Http(talk) = &self.talk { Some(talk) } else { None }
     }
 
-    /// Whether the session has a record of an SMTP transaction.
-    pub(crate) fn has_transaction(&self) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.has_transaction())
-    }
-
-    /// Whether the session is writing a message into a store that is short of buffers or places.
-    pub(crate) fn holds_scarce_space(&self, store: &ShardedStore) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_scarce_space(store))
-    }
-
-    /// Whether the session holds resources that others may wait for, and waits for resources that
-    /// others may hold.
-    pub(crate) fn holds_and_waits(&self, store: &ShardedStore) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(store))
-    }
-
-    /// Refuses the message that the session waits for, if possible. Returns whether it did.
-    pub(crate) fn give_up_message(&self, store: &mut ShardedStore) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_message(store))
+    /// The SMTP conversation, if the session has one.
+    pub(crate) fn smtp(&self) -> Option<&SmtpConversation> {
+        if let Talk::Smtp(talk) = &self.talk { Some(talk) } else { None }
     }
 
     /// Whether the client is authenticated.
@@ -248,7 +219,11 @@ impl Session {
         match &self.talk {
             Talk::Smtp(talk) => talk.is_logged_in(),
             Talk::Pop3(talk) => talk.is_logged_in(),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => false,
+            Talk::Http(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => false,
         }
     }
 
@@ -258,7 +233,9 @@ impl Session {
         match (self.waits_for(), &self.talk) {
             (WaitsFor::Nothing, _) => connections.net().unacknowledged(self.caller.connection) == 0,
             (WaitsFor::Bytes, Talk::Http(talk)) => talk.is_between_requests(),
-            (WaitsFor::Bytes, _) => !self.is_logged_in() && !self.has_transaction(),
+            (WaitsFor::Bytes, _) => {
+                !self.is_logged_in() && !self.smtp().is_some_and(|talk| talk.has_transaction())
+            }
             _ => false,
         }
     }
@@ -266,26 +243,21 @@ impl Session {
     /// Whether the session is idle, and its client has too many connections: the client was
     /// refused, or the share of its address or network is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
-        self.is_idle(&cx.parts.connections)
-            && match self.guest {
-                LimitState::Exempt => false,
-                LimitState::Refused => true,
-                LimitState::Counted(_) => cx.inbound.rate_limits().share_of(self.caller.address) > share,
-            }
+        self.is_idle(&cx.parts.connections) && self.guest.is_one_of_too_many(share, self.caller, cx)
     }
 
     /// Passes received plaintext to the session. Returns the number of bytes that it took.
     pub(crate) fn text_arrived(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> usize {
         match &mut self.talk {
-            Talk::Smtp(talk) => {
-                talk.with(&mut cx.smtp(self.caller), |session, host| session.bytes_arrived(bytes, host))
-            }
-            Talk::Pop3(talk) => {
-                talk.with(&mut cx.pop3(self.caller), |session, host| session.bytes_arrived(bytes, host))
-            }
-            Talk::Http(talk) => {
-                talk.with(&mut cx.http(self.caller), |session, host| session.bytes_arrived(bytes, host))
-            }
+            Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| {
+                session.bytes_arrived(bytes, host)
+            }),
+            Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| {
+                session.bytes_arrived(bytes, host)
+            }),
+            Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| {
+                session.bytes_arrived(bytes, host)
+            }),
             Talk::Silence if !bytes.is_empty() => {
                 self.has_spoken_first(cx);
                 bytes.len()
@@ -299,7 +271,11 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(entry, outcome, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.woken(entry, outcome, &mut cx.pop3(self.caller)),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {
+            Talk::Http(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => {
                 cx.parts.store.forget(outcome);
             }
         }
@@ -310,7 +286,11 @@ impl Session {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.replied(reply, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.replied(reply, &mut cx.pop3(self.caller)),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Http(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => {}
         }
     }
 
@@ -322,12 +302,19 @@ impl Session {
 
     /// Passes on a reply of the webmail to the client's request, or a part of one.
     pub(crate) fn webmail_replied(&mut self, reply: HandlerReply, cx: &mut Context<'_>) {
-        let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
+        let Talk::Http(talk) = &mut self.talk else {
+            unreachable!("only HTTP asks for the webmail")
+        };
         talk.webmail_replied(reply, &mut cx.http(self.caller));
     }
 
     /// Passes the answer to a DNS query to the session.
-    pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
+    pub(crate) fn name_known(
+        &mut self,
+        number: QuestionNumber,
+        known: Known,
+        cx: &mut Context<'_>,
+    ) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.name_known(number, known, &mut cx.smtp(self.caller));
         }
@@ -352,7 +339,7 @@ impl Session {
             Talk::Handshake(_) => self.look_at_handshake(cx.parts),
             Talk::Silence => {
                 self.talk = Talk::ToBeGreeted(Protocol::Smtp);
-                cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
+                cx.parts.set_deadline(self.caller.connection, Some(GREETING_PATIENCE));
             }
             Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
             Talk::Over => unreachable!("a session that is over waits for nothing"),
@@ -363,10 +350,18 @@ impl Session {
     pub(crate) fn stopping(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
-            Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.stopping(host)),
-            Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.stopping(host)),
-            Talk::Handshake(_) => self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.parts),
-            Talk::Silence | Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
+            Talk::Pop3(talk) => {
+                talk.with(&mut cx.pop3(self.caller), |session, host| session.stopping(host))
+            }
+            Talk::Http(talk) => {
+                talk.with(&mut cx.http(self.caller), |session, host| session.stopping(host))
+            }
+            Talk::Handshake(_) => {
+                self.break_handshake_off(|outcomes| &mut outcomes.turned_away, cx.parts)
+            }
+            Talk::Silence | Talk::ToBeGreeted(_) => {
+                cx.parts.connections.reset(self.caller.connection)
+            }
             Talk::Over => {}
         }
     }
@@ -377,7 +372,11 @@ impl Session {
             Talk::Smtp(talk) => talk.password_changed(account, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.password_changed(account, &mut cx.pop3(self.caller)),
             // Webmail sessions are stored in the account, and the password change removes them.
-            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Http(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => {}
         }
     }
 
@@ -386,16 +385,26 @@ impl Session {
         match &self.talk {
             Talk::Smtp(talk) => talk.is_of(account),
             Talk::Pop3(talk) => talk.is_of(account),
-            Talk::Http(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => false,
+            Talk::Http(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => false,
         }
     }
 
     /// Reports that the peer will send no more, and that the session has taken all bytes.
     fn peer_closed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
-            Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
-            Talk::Pop3(talk) => talk.with(&mut cx.pop3(self.caller), |session, host| session.peer_closed(host)),
-            Talk::Http(talk) => talk.with(&mut cx.http(self.caller), |session, host| session.peer_closed(host)),
+            Talk::Smtp(talk) => {
+                talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host))
+            }
+            Talk::Pop3(talk) => {
+                talk.with(&mut cx.pop3(self.caller), |session, host| session.peer_closed(host))
+            }
+            Talk::Http(talk) => {
+                talk.with(&mut cx.http(self.caller), |session, host| session.peer_closed(host))
+            }
             Talk::Handshake(_) => cx.parts.connections.reset(self.caller.connection),
             Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
@@ -449,7 +458,9 @@ impl Session {
     fn ask(&mut self, cx: &mut Context<'_>) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(cx),
-            WaitsFor::SendRoom => cx.parts.connections.want_room(cx.parts.turn.now, self.caller.connection),
+            WaitsFor::SendRoom => {
+                cx.parts.connections.want_room(cx.parts.turn.now, self.caller.connection)
+            }
             WaitsFor::Handshake => self.handshake_begins(cx.parts),
             WaitsFor::Turn => cx.parts.connections.resume(self.caller.connection.0),
             WaitsFor::Bytes | WaitsFor::Us | WaitsFor::Nothing => {}
@@ -465,29 +476,13 @@ impl Session {
         match &mut self.talk {
             Talk::Pop3(talk) => talk.ended(&mut cx.pop3(self.caller)),
             Talk::Http(talk) => talk.ended(&mut cx.http(self.caller)),
-            Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
+            Talk::Smtp(_)
+            | Talk::Handshake(_)
+            | Talk::Silence
+            | Talk::ToBeGreeted(_)
+            | Talk::Over => {}
         }
-        cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, None);
-        if let LimitState::Counted(kind) = self.guest {
-            cx.inbound.rate_limits().leaves(kind, self.caller.address);
-        }
-    }
-}
-
-/// The reply to a client if the server is full.
-fn busy(protocol: Protocol) -> &'static [u8] {
-    match protocol {
-        Protocol::Smtp | Protocol::Submission => smtp::BUSY,
-        Protocol::Pop3 => pop3::BUSY,
-        Protocol::Http => http::BUSY,
-        Protocol::Http2 => http::h2::BUSY,
-    }
-}
-
-/// The reply to a client with too many connections from its address.
-fn too_many(protocol: Protocol) -> &'static [u8] {
-    match protocol {
-        Protocol::Smtp | Protocol::Submission => smtp::TOO_MANY_CONNECTIONS,
-        Protocol::Pop3 | Protocol::Http | Protocol::Http2 => busy(protocol),
+        cx.parts.set_deadline(self.caller.connection, None);
+        self.guest.leaves(self.caller, cx);
     }
 }

@@ -25,14 +25,14 @@ use submission::Submission;
 use web::{Web, WebSeed};
 use webmail::{RequestHandlers, RowCache};
 
-use crate::clock::time_of_day;
 use crate::parts::Parts;
 use crate::seeds::{MachineKeys, Seed};
 use crate::server::{Server, Services, Webmail};
 use crate::session::Sessions;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
-const _: () = assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration names the newest format");
+const _: () =
+    assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration names the newest format");
 
 /// Makes the server of the core of this seed, on that core.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
@@ -43,22 +43,33 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     if core == CoreId::FIRST {
         announce(cores, &sizes, &card, machine);
     }
-    let wall = time_of_day(machine.wall_clock(), machine.program_date(), now);
+    let wall = connections::clock::time_of_day(machine.wall_clock(), machine.program_date(), now);
     let own = Cores { own: core, count: cores };
     let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
-    let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
+    let tls = TlsTable::new(
+        &certificates,
+        [authorities, browser_authorities],
+        &secret,
+        sizes.connections,
+    );
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
     // The parts draw random numbers in this order. Another order would change every simulation.
     let (seed, disk) = (random(machine), machine.disk());
-    let mut store =
-        ShardedStore::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
+    let mut store = ShardedStore::new(
+        (core, cores),
+        &sizes.of_shards(cores),
+        seed,
+        disk,
+        facts(&configuration, &secret),
+    );
     if configuration.disk == DiskFormat::Newest {
         store.own.store.convert();
     }
     let [of_reports, of_inbound] = QueueIds::pair(u64::from_le_bytes(random(machine)));
     let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
     let keys = [random(machine), random(machine)];
-    let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
+    let logins =
+        Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
     let names = NameLookups::new(core, configuration.network.as_ref(), random(machine));
     let seed = InboundSeed {
         cores,
@@ -74,7 +85,11 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let services = Services {
         inbound: Inbound::new(&configuration, seed, wall),
         pop3: Pop3::default(),
-        web: Web::new(&configuration, WebSeed { site, bodies_max: sizes.http_bodies_bytes() }, wall),
+        web: Web::new(
+            &configuration,
+            WebSeed { site, bodies_max: sizes.http_bodies_bytes() },
+            wall,
+        ),
         submission: Submission::new(now),
         outbound: Outbound::new(now, of_mail, of_reports),
         certificates: Certificates::new(core, certificates),
@@ -99,9 +114,13 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
 
 /// The facts about remote hosts, which are empty at the start.
 fn facts(configuration: &Configuration, secret: &[u8; 32]) -> Facts {
-    let keys = [secret.first_chunk(), secret.last_chunk()].map(|key| key.copied().unwrap_or_default());
+    let keys =
+        [secret.first_chunk(), secret.last_chunk()].map(|key| key.copied().unwrap_or_default());
     let [of_origins, of_destinations] = keys;
-    Facts::new(configuration.abuse.greylist.map(|delay| Greylist::new(delay, of_origins)), of_destinations)
+    Facts::new(
+        configuration.abuse.greylist.map(|delay| Greylist::new(delay, of_origins)),
+        of_destinations,
+    )
 }
 
 fn announce(cores: u8, sizes: &Sizes, card: &Card, machine: &mut impl Machine) {
@@ -128,7 +147,9 @@ fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config
 
 fn ipv4_addressing(network: &Network) -> Addressing {
     let own = network.addresses.iter().find_map(|own| match own.address {
-        IpAddr::V4(address) => Some(Ipv4Interface { address, prefix_bits: own.length, gateway: network.gateway }),
+        IpAddr::V4(address) => {
+            Some(Ipv4Interface { address, prefix_bits: own.length, gateway: network.gateway })
+        }
         IpAddr::V6(_) => None,
     });
     own.map_or(Addressing::None, Addressing::Static)

@@ -84,7 +84,8 @@ impl Engine {
         let Server { parts, services, .. } = server;
         match message {
             Message::Net(message) => {
-                let mut arrived = parts.connections.message_arrived(parts.turn.now, message, events);
+                let mut arrived =
+                    parts.connections.message_arrived(parts.turn.now, message, events);
                 server.handle_events(events, arrived.bytes_mut());
                 if let Some(frame) = server.parts.connections.message_handled(arrived) {
                     machine.give_back(frame);
@@ -113,15 +114,21 @@ impl Engine {
             Message::ClientActions(actions) => {
                 services.inbound.rate_limits().has_done_elsewhere(actions, parts.turn.now);
             }
-            Message::LoginFailed(failure) => parts.logins.failed_elsewhere(&failure, parts.turn.now),
+            Message::LoginFailed(failure) => {
+                parts.logins.failed_elsewhere(&failure, parts.turn.now)
+            }
             Message::Shards(message) => {
                 if let Some(event) = parts.store.message_arrived(from, message) {
                     self.heard_of_shards(event, machine);
                 }
             }
-            Message::WebmailAsked(frame, request) => server.webmail_asked(Ticket { core: from, frame }, request),
+            Message::WebmailAsked(frame, request) => {
+                server.webmail_asked(Ticket { core: from, frame }, request)
+            }
             Message::WebmailReplied(replied) => server.webmail_reply_arrived(from, *replied),
-            Message::QueueAsked(frame, asked) => services.outbound.asked(Ticket { core: from, frame }, *asked),
+            Message::QueueAsked(frame, asked) => {
+                services.outbound.asked(Ticket { core: from, frame }, *asked)
+            }
             Message::QueueTold(frame, reply) => server.queue_told(frame, *reply, machine),
             Message::Over => parts.links.end(from),
         }
@@ -181,16 +188,19 @@ impl Engine {
         if !self.pace.is_untold {
             return;
         }
-        let (sending, Parts { links, store, connections, .. }) = (&mut self.sending, &mut self.server.parts);
+        let (sending, Parts { links, store, connections, .. }) =
+            (&mut self.sending, &mut self.server.parts);
         links.post(
             |core, class| {
-                let of_shards = |store: &mut ShardedStore| store.next_message(core, class).map(Message::Shards);
+                let of_shards =
+                    |store: &mut ShardedStore| store.next_message(core, class).map(Message::Shards);
                 match class {
                     Class::Control => {
                         let parcel = sending.next_filled(core).map(Message::Parcel);
                         parcel.or_else(|| of_shards(store))
                     }
-                    Class::Bulk => of_shards(store).or_else(|| connections.next_message(core).map(Message::Net)),
+                    Class::Bulk => of_shards(store)
+                        .or_else(|| connections.next_message(core).map(Message::Net)),
                     Class::Answer | Class::Hearsay => of_shards(store),
                 }
             },

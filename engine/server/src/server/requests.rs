@@ -18,7 +18,9 @@ use outbound::QueueReply;
 use store::Outcome;
 use tasks::FrameId;
 use webmail::handler_reply::{AddressedReply, HandlerReply};
-use webmail::{QueueQuestion, Request, RequestHandlers, WebmailContext, giver_of, too_many_requests};
+use webmail::{
+    QueueQuestion, Request, RequestHandlers, WebmailContext, giver_of, too_many_requests,
+};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -61,8 +63,11 @@ impl Server {
         if number.is_some() {
             links.tell(owner, class, message);
         } else if links.ask(owner, class, message).is_err() {
-            let refused =
-                AddressedReply { ticket, reply: HandlerReply::Reply(too_many_requests()), answers: Some(form_bytes) };
+            let refused = AddressedReply {
+                ticket,
+                reply: HandlerReply::Reply(too_many_requests()),
+                answers: Some(form_bytes),
+            };
             links.tell(ticket.core, Class::Answer, Message::WebmailReplied(Box::new(refused)));
         }
     }
@@ -74,8 +79,10 @@ impl Server {
         entropy: &mut dyn Entropy,
         act: impl FnOnce(&mut RequestHandlers, &mut WebmailContext<'_>),
     ) {
-        let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } = &mut self.parts;
-        let Services { webmail: Webmail { handlers, rows }, submission, outbound, .. } = &mut self.services;
+        let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } =
+            &mut self.parts;
+        let Services { webmail: Webmail { handlers, rows }, submission, outbound, .. } =
+            &mut self.services;
         let mut cx = WebmailContext {
             archive: store,
             submission,
@@ -132,14 +139,24 @@ impl Server {
     }
 
     /// Continues a request handler whose question about the queue was answered.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, reply: QueueReply, entropy: &mut dyn Entropy) {
+    pub(crate) fn queue_told(
+        &mut self,
+        frame: FrameId,
+        reply: QueueReply,
+        entropy: &mut dyn Entropy,
+    ) {
         if self.services.webmail.handlers.queue_answered(frame, reply) {
             self.handler_woken(frame, Outcome::Changed, entropy);
         }
     }
 
     #[inline(never)]
-    pub(crate) fn handler_woken(&mut self, frame: FrameId, outcome: Outcome, entropy: &mut dyn Entropy) {
+    pub(crate) fn handler_woken(
+        &mut self,
+        frame: FrameId,
+        outcome: Outcome,
+        entropy: &mut dyn Entropy,
+    ) {
         if !self.services.webmail.handlers.has(frame) {
             return self.parts.store.forget(outcome);
         }
@@ -160,7 +177,11 @@ impl Server {
             let core = replied.ticket.core;
             match core == self.parts.links.own() {
                 true => self.webmail_replied(replied),
-                false => self.parts.links.tell(core, Class::Answer, Message::WebmailReplied(Box::new(replied))),
+                false => self.parts.links.tell(
+                    core,
+                    Class::Answer,
+                    Message::WebmailReplied(Box::new(replied)),
+                ),
             }
         }
     }

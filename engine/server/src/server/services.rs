@@ -179,18 +179,37 @@ impl Services {
 
 /// Each service acts on the parts that it uses.
 impl Server {
-    pub(crate) fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::SubmissionContext<'_>)) {
+    pub(crate) fn let_submission(
+        &mut self,
+        act: impl FnOnce(&mut Submission, &mut submission::SubmissionContext<'_>),
+    ) {
         let Parts { turn, store, directory, .. } = &mut self.parts;
-        act(&mut self.services.submission, &mut submission::SubmissionContext { turn: *turn, store, directory });
+        act(
+            &mut self.services.submission,
+            &mut submission::SubmissionContext { turn: *turn, store, directory },
+        );
     }
 
     #[inline(never)]
-    pub(crate) fn let_outbound(&mut self, act: impl FnOnce(&mut Outbound, &mut outbound::OutboundContext<'_>)) {
+    pub(crate) fn let_outbound(
+        &mut self,
+        act: impl FnOnce(&mut Outbound, &mut outbound::OutboundContext<'_>),
+    ) {
         let Services { outbound, names, .. } = &mut self.services;
-        let Parts { turn, connections, store, directory, compute, signer, logins, console, .. } = &mut self.parts;
+        let Parts { turn, connections, store, directory, compute, signer, logins, console, .. } =
+            &mut self.parts;
         let turn = *turn;
-        let cx =
-            outbound::OutboundContext { turn, connections, store, directory, names, compute, signer, logins, console };
+        let cx = outbound::OutboundContext {
+            turn,
+            connections,
+            store,
+            directory,
+            names,
+            compute,
+            signer,
+            logins,
+            console,
+        };
         act(outbound, &mut { cx });
     }
 
@@ -216,10 +235,18 @@ impl Server {
         while let Some(event) = self.services.certificates.next_event() {
             let Parts { turn, connections, links, store, console, .. } = &mut self.parts;
             match event {
-                CertificateEvent::Upload(keeper, upload) => links.tell(keeper, Class::Answer, Message::Upload(upload)),
+                CertificateEvent::Upload(keeper, upload) => {
+                    links.tell(keeper, Class::Answer, Message::Upload(upload))
+                }
                 CertificateEvent::Show(shown) => {
-                    let others = links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(&shown)));
-                    let cx = &mut certificates::CertificateContext { turn: *turn, connections, store, console };
+                    let others = links
+                        .tell_others(Class::Answer, || Message::Certificates(Arc::clone(&shown)));
+                    let cx = &mut certificates::CertificateContext {
+                        turn: *turn,
+                        connections,
+                        store,
+                        console,
+                    };
                     self.services.certificates.others_are_told(others, cx);
                 }
                 CertificateEvent::Shows(keeper, version) => {

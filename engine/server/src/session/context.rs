@@ -21,9 +21,20 @@ impl Context<'_> {
     /// The context of an SMTP session.
     #[inline]
     pub(super) fn smtp(&mut self, caller: Caller) -> SmtpCall<'_> {
-        let Parts { turn, connections, store, directory, logins, signer, compute, console, .. } = &mut *self.parts;
+        let Parts { turn, connections, store, directory, logins, signer, compute, console, .. } =
+            &mut *self.parts;
         let (turn, names) = (*turn, &mut *self.names);
-        let cx = inbound::SmtpContext { turn, connections, store, directory, logins, signer, names, compute, console };
+        let cx = inbound::SmtpContext {
+            turn,
+            connections,
+            store,
+            directory,
+            logins,
+            signer,
+            names,
+            compute,
+            console,
+        };
         SmtpCall { caller, inbound: self.inbound, cx }
     }
 
@@ -31,16 +42,33 @@ impl Context<'_> {
     #[inline]
     pub(super) fn pop3(&mut self, caller: Caller) -> Pop3Call<'_> {
         let Parts { turn, connections, store, directory, logins, compute, .. } = &mut *self.parts;
-        let cx = pop3_server::Pop3Context { turn: *turn, connections, store, directory, logins, compute };
+        let cx = pop3_server::Pop3Context {
+            turn: *turn,
+            connections,
+            store,
+            directory,
+            logins,
+            compute,
+        };
         Pop3Call { caller, pop3: self.pop3, cx }
     }
 
     /// The context of an HTTP session.
     #[inline]
     pub(super) fn http(&mut self, caller: Caller) -> HttpCall<'_> {
-        let Parts { turn, connections, store, directory, logins, compute, console, memory, .. } = &mut *self.parts;
+        let Parts { turn, connections, store, directory, logins, compute, console, memory, .. } =
+            &mut *self.parts;
         let turn = *turn;
-        let cx = web::WebContext { turn, connections, store, directory, logins, compute, console, memory };
+        let cx = web::WebContext {
+            turn,
+            connections,
+            store,
+            directory,
+            logins,
+            compute,
+            console,
+            memory,
+        };
         HttpCall { caller, web: self.web, cx }
     }
 }

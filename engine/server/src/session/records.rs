@@ -53,20 +53,30 @@ impl Session {
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }
-            let Some(left) = bytes.get_mut(done..) else { unreachable!("at most all bytes are done") };
-            let (count, event) = cx.parts.connections.open(cx.parts.turn, connection, left, opening);
+            let Some(left) = bytes.get_mut(done..) else {
+                unreachable!("at most all bytes are done")
+            };
+            let (count, event) =
+                cx.parts.connections.open(cx.parts.turn, connection, left, opening);
             done += count;
             if cx.parts.connections.is_reset() {
                 return bytes.len();
             }
             match event {
                 TlsEvent::Plaintext(length) => {
-                    let Some(text) = bytes.get(done..done + length) else { unreachable!("the plaintext is in place") };
+                    let Some(text) = bytes.get(done..done + length) else {
+                        unreachable!("the plaintext is in place")
+                    };
                     let taken = self.text_arrived(text, cx);
                     if cx.parts.connections.is_reset() {
                         return bytes.len();
                     }
-                    done += cx.parts.connections.tls_mut().of_mut(connection).map_or(taken, |tls| tls.taken(taken));
+                    done += cx
+                        .parts
+                        .connections
+                        .tls_mut()
+                        .of_mut(connection)
+                        .map_or(taken, |tls| tls.taken(taken));
                     if taken < length && self.waits_for() != WaitsFor::Bytes {
                         return done;
                     }

@@ -33,7 +33,10 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(connections: usize) -> Sessions {
-        Sessions { slots: (0..connections).map(|_| None).collect(), scratch: Box::new([0; SCRATCH_BYTES]) }
+        Sessions {
+            slots: (0..connections).map(|_| None).collect(),
+            scratch: Box::new([0; SCRATCH_BYTES]),
+        }
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -53,8 +56,16 @@ impl Sessions {
     }
 
     /// Begins the session of a client that has connected to a service.
-    pub(crate) fn begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr, cx: &mut Context<'_>) {
-        let Some(service) = SERVICES.get(usize::from(number.0)) else { unreachable!("{number:?} has no listener") };
+    pub(crate) fn begins(
+        &mut self,
+        connection: ConnectionId,
+        number: Service,
+        peer: IpAddr,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(service) = SERVICES.get(usize::from(number.0)) else {
+            unreachable!("{number:?} has no listener")
+        };
         let channel = match service.security {
             Security::None | Security::OnRequest => Channel::Plain,
             Security::Implicit => Channel::Tls,
@@ -62,20 +73,29 @@ impl Sessions {
         let caller = Caller { connection, address: peer, service: number, channel };
         let mut session = Session::begin(service, caller, cx);
         session.ask(cx);
-        let Some(place) = self.slots.get_mut(connection.index()) else { unreachable!("each connection has a slot") };
+        let Some(place) = self.slots.get_mut(connection.index()) else {
+            unreachable!("each connection has a slot")
+        };
         assert!(place.is_none(), "a connection's slot is taken again only after its session ended");
         *place = Some(session);
         self.end_broken(cx);
     }
 
     /// Passes bytes of the arrived frame to the session. Returns false if there is no session.
-    pub(crate) fn bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8], cx: &mut Context<'_>) -> bool {
+    pub(crate) fn bytes_arrived(
+        &mut self,
+        connection: ConnectionId,
+        bytes: &mut [u8],
+        cx: &mut Context<'_>,
+    ) -> bool {
         let Some(session) = self.of(connection.0) else { return false };
         let taken = match session.caller.channel {
             Channel::Plain => session.text_arrived(bytes, cx),
             Channel::Tls => session.records_arrived(bytes, cx),
         };
-        let Some(left) = bytes.get(taken..) else { unreachable!("a session takes at most all bytes") };
+        let Some(left) = bytes.get(taken..) else {
+            unreachable!("a session takes at most all bytes")
+        };
         cx.parts.connections.keep(connection, left);
         session.ask(cx);
         self.end_broken(cx);
@@ -90,10 +110,18 @@ impl Sessions {
         self.tell(frame, cx, |_, _| {});
     }
 
-    pub(crate) fn woken(&mut self, frame: FrameId, entry: EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
+    pub(crate) fn woken(
+        &mut self,
+        frame: FrameId,
+        entry: EntryPoint,
+        outcome: Outcome,
+        cx: &mut Context<'_>,
+    ) {
         match self.of(frame) {
             Some(_) => self.tell(frame, cx, |session, cx| session.woken(entry, outcome, cx)),
-            None if pop3_server::Pop3WaitPoint::of(entry) == Some(pop3_server::Pop3WaitPoint::Deleted) => {
+            None if pop3_server::Pop3WaitPoint::of(entry)
+                == Some(pop3_server::Pop3WaitPoint::Deleted) =>
+            {
                 cx.pop3.orphan_ended(frame, &mut cx.parts.store)
             }
             None => cx.parts.store.forget(outcome),
@@ -139,7 +167,9 @@ impl Sessions {
         cx: &mut Context<'_>,
         news: impl FnOnce(&mut Session, &mut Context<'_>),
     ) {
-        let Some(session) = self.slots.get_mut(frame.index()).and_then(Option::as_mut) else { return };
+        let Some(session) = self.slots.get_mut(frame.index()).and_then(Option::as_mut) else {
+            return;
+        };
         if session.caller.connection.0 != frame {
             return;
         }
@@ -150,7 +180,11 @@ impl Sessions {
     }
 
     /// Calls `news` on every session.
-    pub(crate) fn tell_all(&mut self, cx: &mut Context<'_>, news: impl Fn(&mut Session, &mut Context<'_>)) {
+    pub(crate) fn tell_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        news: impl Fn(&mut Session, &mut Context<'_>),
+    ) {
         for slot in 0..self.slots.len() {
             if let Some(session) = self.in_slot(slot) {
                 let frame = session.caller.connection.0;

@@ -37,7 +37,9 @@ impl From<pop3::Pop3WaitsFor> for WaitsFor {
             pop3::Pop3WaitsFor::Bytes => WaitsFor::Bytes,
             pop3::Pop3WaitsFor::SendRoom => WaitsFor::SendRoom,
             pop3::Pop3WaitsFor::Turn => WaitsFor::Turn,
-            pop3::Pop3WaitsFor::Message | pop3::Pop3WaitsFor::Login | pop3::Pop3WaitsFor::Deletion => WaitsFor::Us,
+            pop3::Pop3WaitsFor::Message
+            | pop3::Pop3WaitsFor::Login
+            | pop3::Pop3WaitsFor::Deletion => WaitsFor::Us,
             pop3::Pop3WaitsFor::Handshake => WaitsFor::Handshake,
             pop3::Pop3WaitsFor::Nothing => WaitsFor::Nothing,
         }

@@ -13,13 +13,13 @@ use tls::Day;
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 
 /// The time of day: the machine's clock, unless it is before the build of the program.
-pub(crate) fn time_of_day(clock: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
+pub fn time_of_day(clock: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
     clock.max(UnixTime(program_date.0.saturating_add(now.0)))
 }
 
 /// Warns about a wrong clock at start. `clock`: the machine's clock. `used`: the time of this turn.
 /// `newest`: the date of the newest message on the disk.
-pub(crate) fn announce(
+pub fn announce(
     console: &mut ConsoleLines,
     (clock, program_date): (UnixTime, UnixTime),
     used: UnixTime,
@@ -32,7 +32,9 @@ pub(crate) fn announce(
             Day(used)
         ));
     }
-    if let Some(newest) = newest.filter(|newest| newest.seconds() > used.seconds() + BEHIND_SECONDS_MAX) {
+    if let Some(newest) =
+        newest.filter(|newest| newest.seconds() > used.seconds() + BEHIND_SECONDS_MAX)
+    {
         console.print(format_args!(
             "clock: SET THE CLOCK: it shows {}, but the newest message is from {}",
             Day(used),
