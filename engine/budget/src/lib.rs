@@ -5,13 +5,14 @@
 //! [`Charge`]. Up to its least share a holder is never refused, so the memory for all least shares
 //! is set aside. Memory above that is lent from a pool that all holders of the core share.
 //!
-//! A network may hold as much of the pool as is free, and an address half of that: the dynamic
-//! thresholds of shared-memory switches (Choudhury and Hahne, 1998). One network alone gets half of
-//! the pool. Lent memory does not drain by itself. So when the pool is short, the caller must end
-//! holders of addresses and networks above their thresholds ([`MemoryBudget::is_above_share`]).
-//! When n networks want all of the pool, each gets 1/(n + 1), and as much stays free for the next.
-//! An IPv6 host has a /64 to itself (RFC 6177), which counts as an address. A network is a /24 or a
-//! /48.
+//! A network may hold at most as many bytes of the pool as are free, and an address at most half of
+//! the free bytes. These are the dynamic thresholds of shared-memory switches (Choudhury and Hahne,
+//! 1998). One network alone gets half of the pool. Lent memory does not drain by itself. So when
+//! the pool is short, the caller must end holders of addresses and networks above their thresholds
+//! ([`MemoryBudget::is_above_share`]). When n networks want all of the pool, each gets 1/(n + 1) of
+//! it, and another 1/(n + 1) stays free for the next network. For IPv6, a /64 counts as one
+//! address, because a host has a /64 to itself (RFC 6177). A network is a /24 of IPv4 or a /48 of
+//! IPv6.
 //!
 //! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
 //! the table has a fixed size and nothing is evicted from it. A client cannot choose the other
@@ -33,7 +34,7 @@ use core::net::IpAddr;
 
 use siphasher::sip::SipHasher13;
 
-/// Counters in a row.
+/// The number of counters in a row.
 const COUNTERS: usize = 4096;
 
 /// The pool is short when less than one in this many of its bytes is free.
@@ -49,8 +50,8 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A holder that keeps nothing yet. Up to `least` bytes are never refused to it, so there must
-    /// be memory for that beside the pool.
+    /// Creates the charge of a holder that keeps nothing yet. The holder is never refused the first
+    /// `least` bytes, so the machine must have memory for them beside the pool.
     pub const fn new(least: u32) -> Charge {
         Charge { bytes: 0, least }
     }
@@ -66,11 +67,11 @@ impl Charge {
     }
 }
 
-/// The holder would have more than its share.
+/// The error of a refused charge: the holder would exceed its share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Overdrawn;
 
-/// The memory that holders of one core share.
+/// The memory that the holders of one core keep, and the pool that they share.
 #[derive(Debug)]
 pub struct MemoryBudget {
     pool: usize,
@@ -81,11 +82,12 @@ pub struct MemoryBudget {
     key: [u8; 16],
 }
 
-/// A counter in each row.
+/// The index of a counter in each row.
 type Places = [usize; 2];
 
 impl MemoryBudget {
-    /// Nothing is lent yet. `pool`: bytes to lend. `key`: random.
+    /// Creates a budget that has lent nothing yet. `pool`: bytes to lend. `key`: a random key for
+    /// the hash of addresses and networks.
     pub fn new(pool: usize, key: [u8; 16]) -> MemoryBudget {
         let pool = pool.min(u32::MAX as usize);
         MemoryBudget { pool, lent: 0, held: 0, rows: [vec![0; COUNTERS], vec![0; COUNTERS]], key }
@@ -106,9 +108,9 @@ impl MemoryBudget {
         self.free() < self.pool / SHORT_ONE_IN
     }
 
-    /// The holder at `address` keeps `bytes` from now on.
+    /// Changes the charge of the holder at `address` to `bytes`.
     ///
-    /// Errors: `bytes` exceeds its share. Nothing has changed.
+    /// Errors: [`Overdrawn`] if `bytes` exceeds the holder's share. Nothing has changed then.
     pub fn charge(
         &mut self,
         charge: &mut Charge,
@@ -140,8 +142,8 @@ impl MemoryBudget {
         growth == 0 || self.may_lend(growth, of_address, of_network)
     }
 
-    /// Whether the holder keeps bytes of the pool, and its address or network has more of it than
-    /// it would be granted now.
+    /// Whether the holder keeps bytes of the pool, and its address or network holds more of the
+    /// pool than the budget would grant it now.
     pub fn is_above_share(&self, charge: &Charge, address: IpAddr) -> bool {
         let [of_address, of_network] = self.places(address);
         let free = self.free();
@@ -149,7 +151,7 @@ impl MemoryBudget {
             && (self.holding(of_network) > free || self.holding(of_address) > free / 2)
     }
 
-    /// The holder at `address` keeps nothing any more.
+    /// Sets the charge of the holder at `address` to zero.
     pub fn release(&mut self, charge: &mut Charge, address: IpAddr) {
         let released = self.charge(charge, address, 0);
         debug_assert!(released.is_ok(), "a charge that shrinks is never refused");
@@ -160,7 +162,7 @@ impl MemoryBudget {
         self.holding(of_network) + growth <= free && self.holding(of_address) + growth <= free / 2
     }
 
-    /// An upper bound of the bytes counted in these places.
+    /// An upper bound of the pool's bytes that the address or network with these counters holds.
     fn holding(&self, places: Places) -> usize {
         let counters =
             self.rows.iter().zip(places).map(|(row, place)| row.get(place).copied().unwrap_or(0));
@@ -170,7 +172,7 @@ impl MemoryBudget {
     fn count(&mut self, places: Places, before: usize, after: usize) {
         for (row, place) in self.rows.iter_mut().zip(places) {
             if let Some(counter) = row.get_mut(place) {
-                // No counter has more than the pool, which is below 4 GiB.
+                // No counter exceeds the pool, which is below 4 GiB.
                 *counter = (*counter as usize + after - before) as u32;
             }
         }

@@ -1,4 +1,4 @@
-//! What the budget grants to which holders, and that its sums stay right.
+//! The grants of the budget to its holders, and its sums.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 extern crate std;
@@ -25,7 +25,8 @@ fn v6(site: u16, subnet: u16, host: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, site, subnet, 0, 0, 0, host))
 }
 
-/// How many bytes holders at these addresses can borrow in small steps, one holder after the other.
+/// Lets a holder at each address borrow as much as it can in small steps, one holder after the
+/// other. Returns the number of bytes borrowed, and the holders.
 fn take_all(
     budget: &mut MemoryBudget,
     addresses: impl Iterator<Item = IpAddr>,
@@ -89,8 +90,8 @@ fn a_newcomer_finds_room_however_many_networks_take_all() {
     for networks in [1, 5, 50, 200] {
         let mut budget = budget();
         let mut all = Vec::new();
-        // The networks take what they get again and again. Some holders are ended whenever the pool
-        // is short.
+        // The networks take all that they get, again and again. Some holders are ended whenever the
+        // pool is short.
         for round in 0..20 {
             let (_, mut holders) =
                 take_all(&mut budget, (0..networks).map(|network| v4(network, round)));
@@ -154,7 +155,7 @@ fn few_networks_share_their_counters_with_others() {
     assert!(wrong < 50, "{wrong} of 500 networks");
 }
 
-/// Random holders grow, shrink and leave; a model counts what they hold.
+/// Random holders grow, shrink and leave, and a model counts the bytes that they hold.
 #[test]
 fn sums_are_right_whatever_holders_do() {
     let mut state = 7_u64;
