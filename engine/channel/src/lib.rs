@@ -1,7 +1,8 @@
 //! Links between cores: each core has one to each other core, and one to itself.
 //!
-//! A link is two rings (crate `rings`), one for each direction, and queues for the outgoing ring.
-//! It does not look into messages. Each message has a [`Class`], which determines when it is sent.
+//! A link is two rings (crate `rings`), one for each direction, and queues for the outgoing ring. A
+//! link does not look into messages. Each message has a [`Class`], which determines when it is
+//! sent.
 //!
 //! | class | what | in one turn |
 //! |---|---|---|
@@ -12,8 +13,8 @@
 //!
 //! A request carries a [`Ticket`], and the reply returns it. The queues of a link are bounded.
 //! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`CoreLinks::ask`] is bounded by [`CREDITS`]: it
-//! refuses further requests without a reply. All other messages are bounded by the tables and pools
-//! that they come from.
+//! refuses a request while that many others have no reply. All other messages are bounded by the
+//! tables and pools of their senders.
 //!
 //! Invariants:
 //! - Messages of one class leave in the order in which they were queued.
@@ -40,7 +41,7 @@ pub const BULK_PER_TURN: usize = 96;
 pub const HEARSAY_PER_TURN: usize = 16;
 /// The most hearsay that waits for a link.
 pub const HEARSAY_WAITING_MAX: usize = 64;
-/// The most requests on a link without a reply.
+/// The most requests without a reply on one link.
 pub const CREDITS: usize = 256;
 
 /// The destination of a reply: the frame that waits for it, and its core.
@@ -48,11 +49,11 @@ pub const CREDITS: usize = 256;
 pub struct Ticket {
     /// The core that sent the request.
     pub core: CoreId,
-    /// The frame that waits there: its slot and generation.
+    /// The frame that waits on that core: its slot and generation.
     pub frame: FrameId,
 }
 
-/// The urgency of a message. The first class goes first.
+/// The urgency of a message. Earlier classes are sent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
     /// Disk requests, and frames for the card.
@@ -93,7 +94,7 @@ struct CoreLink<M> {
     waiting: RingBacklog<M>,
     /// Requests without a reply.
     unanswered: usize,
-    /// The link is closed: the other core receives nothing any more.
+    /// The link is closed: no more messages are sent to the other core.
     is_over: bool,
 }
 
@@ -105,8 +106,8 @@ struct RingBacklog<M> {
     hearsay: VecDeque<M>,
 }
 
-/// The links of the first of `cores` cores, and those of the others in their order. There is at
-/// least one core.
+/// Connects `cores` cores, at least one. Returns the links of the first core, and the links of the
+/// other cores in their order.
 ///
 /// `places`: the number of places of a ring, a power of two.
 pub fn links<M: Send>(
@@ -206,10 +207,10 @@ impl<M> CoreLinks<M> {
         Ok(())
     }
 
-    /// Another core has answered a request.
+    /// Records that `core` has answered a request.
     pub fn answered(&mut self, core: CoreId) {
         if let Some(link) = self.link(core).filter(|link| !link.is_over) {
-            assert!(link.unanswered > 0, "a reply to a request that was asked");
+            assert!(link.unanswered > 0, "a reply belongs to a counted request");
             link.unanswered -= 1;
         }
     }
@@ -233,15 +234,15 @@ impl<M> CoreLinks<M> {
         }
     }
 
-    /// Whether messages for other cores wait here.
+    /// Whether messages for other cores wait in the queues.
     pub fn has_waiting(&self) -> bool {
         self.links.iter().any(|link| !link.waiting.is_empty())
     }
 
     /// Ends a turn: sends waiting messages, as many as the rings take.
     ///
-    /// `next`: returns further messages for a core and class, which follow the queued ones. `wake`:
-    /// called if something was sent to this core.
+    /// `next`: returns further messages for a core and class, which are sent after the queued ones.
+    /// `wake`: called for each core to which a message was sent.
     pub fn post(
         &mut self,
         mut next: impl FnMut(CoreId, Class) -> Option<M>,
@@ -249,7 +250,7 @@ impl<M> CoreLinks<M> {
     ) {
         for link in &mut self.links {
             if link.is_over {
-                // Messages that have no queue here are dropped as well.
+                // Messages that `next` returns are dropped as well.
                 Class::ALL.iter().for_each(|class| while next(link.core, *class).is_some() {});
             } else if link.post(&mut next) {
                 wake(link.core);
@@ -274,7 +275,8 @@ impl<M> CoreLink<M> {
         }
     }
 
-    /// Sends waiting messages and further ones of each class. Returns whether there were any.
+    /// Sends the queued messages of each class, then the messages of `next`. Returns whether it
+    /// sent any.
     fn post(&mut self, next: &mut impl FnMut(CoreId, Class) -> Option<M>) -> bool {
         let mut has_sent = false;
         for class in Class::ALL {

@@ -32,7 +32,7 @@ fn urgent_messages_overtake_and_each_class_keeps_its_order() {
 }
 
 #[test]
-fn pulled_message_goes_behind_pushed_ones_of_its_class() {
+fn pulled_messages_follow_queued_ones_of_their_class() {
     let (mut one, mut other) = pair(16);
     one.tell(OTHER, Class::Bulk, 3);
     one.tell(OTHER, Class::Control, 1);
@@ -80,7 +80,7 @@ fn requests_without_a_reply_are_bounded_on_each_link() {
 }
 
 #[test]
-fn messages_without_reply_to_a_core_are_bounded() {
+fn waiting_hearsay_is_bounded() {
     let (mut one, _other) = pair(2);
     while one.takes_hearsay() {
         one.tell_others(Class::Hearsay, || 1);

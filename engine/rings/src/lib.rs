@@ -1,20 +1,21 @@
-//! Rings between cores: one core sends, one receives, and neither ever waits for the other. A
-//! sleeping receiver is woken: [`Sleep`].
+//! Rings between cores: one core sends, one receives, and neither ever waits for the other.
+//! [`Sleep`] wakes a sleeping receiver.
 //!
 //! Cores share nothing except these rings. A message is moved, so its holder owns it. A message
 //! with a buffer returns through the ring of the other direction.
 //!
 //! Invariants:
-//! - Messages come out in the order in which they went in, each once.
+//! - Messages are received in the order in which they were sent, each once.
 //! - Nothing is allocated after [`ring`], and nothing is locked. A full ring returns the message.
 //! - Messages that are still in a ring when both ends are gone are dropped.
 //!
 //! How it works: the sender owns the slots from `tail` to `head` + capacity, the receiver those
 //! from `head` to `tail`. Both counters only grow, and are taken modulo the capacity. Only the
 //! sender writes `tail`, after the slot. Only the receiver writes `head`, after it has moved the
-//! message out of the slot. Each keeps the last value of the other's counter that it saw, and reads
-//! the counter again only if that does not suffice. So the cache lines of the counters travel once
-//! a batch. `tests/loom.rs` runs all orders that the memory model allows.
+//! message out of the slot. Each end keeps the last value that it saw of the other end's counter.
+//! It reads the counter again only if that value does not suffice. So the cache lines of the
+//! counters move between the cores once a batch. `tests/loom.rs` runs all orders that the memory
+//! model allows.
 #![no_std]
 
 extern crate alloc;
@@ -40,9 +41,9 @@ use loom::cell::UnsafeCell;
 #[cfg(not(loom))]
 use plain::UnsafeCell;
 
-/// A ring for `capacity` messages, which is a power of two. Returns its two ends.
+/// Creates a ring for `capacity` messages, a power of two. Returns its two ends.
 pub fn ring<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(capacity.is_power_of_two(), "places are found by a mask");
+    assert!(capacity.is_power_of_two(), "slots are found by a mask");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
     let shared = Arc::new(Shared {
         head: Padded(AtomicUsize::new(0)),
@@ -105,9 +106,9 @@ impl<T> Receiver<T> {
             return None;
         }
         let slot = self.shared.slot(self.head)?;
-        // SAFETY: `is_empty` saw that the sender has written this slot. The sender touches it again
-        // only after `head` says that it is free. No other receiver exists, so the message is moved
-        // out once.
+        // SAFETY: `is_empty` saw that the sender has written this slot. The sender touches the slot
+        // again only after `head` says that the slot is free. No other receiver exists, so the
+        // message is moved out once.
         let message = slot.with(|place| unsafe { (*place).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         self.shared.head.0.store(self.head, Ordering::Release);
@@ -137,9 +138,9 @@ struct Shared<T> {
 #[repr(align(128))]
 struct Padded<T>(T);
 
-// SAFETY: each slot is touched only by the end that owns it by `head` and `tail`. It changes hands
-// with a release that the other end acquires. A message is moved from one thread to another, which
-// `T: Send` allows. No reference to it is ever shared.
+// SAFETY: each slot is touched only by the end that owns it by `head` and `tail`. A slot changes
+// hands with a release that the other end acquires. A message is moved from one thread to another,
+// which `T: Send` allows. No reference to it is ever shared.
 unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: as above. The thread that holds the last end drops the remaining messages, which `T:
 // Send` allows.

@@ -23,7 +23,7 @@ fn a_sleep_is_ended_only_once() {
     assert!(!sleep.wake());
 }
 
-/// A wait with an end: first many looks without a pause, then some at intervals.
+/// A bounded wait: it checks often without a pause at first, and then at intervals.
 struct Patience(u32);
 
 impl Patience {
@@ -40,8 +40,8 @@ impl Patience {
     }
 }
 
-/// One thread sleeps until its sleep is ended, the other posts and wakes. Each post must cause such
-/// an end, or be seen before the sleep.
+/// One thread sleeps until its sleep is ended. The other thread posts and wakes it. Each post must
+/// end a sleep, or be seen before the next sleep.
 #[test]
 fn no_post_is_missed_by_a_sleeping_core() {
     const POSTS: u64 = 20_000;
@@ -54,10 +54,11 @@ fn no_post_is_missed_by_a_sleeping_core() {
                 if sleep.wake() {
                     ends.fetch_add(1, SeqCst);
                 }
-                // Sometimes before the other thread sleeps, sometimes while it falls asleep.
+                // The next post comes sometimes before the other thread sleeps, and sometimes while
+                // it falls asleep.
                 let mut patience = Patience::FULL;
                 while seen.load(Relaxed) + 2 < post {
-                    patience.wait("what was posted");
+                    patience.wait("a post");
                 }
             }
         });
