@@ -1,8 +1,8 @@
 //! The fast path for sending: headers built once for each connection and patched for each segment.
 //!
-//! The template holds what never changes between two segments of a connection: both Ethernet
-//! addresses, most of the IP header, and the ports. It also holds their parts of the checksums. A
-//! segment costs a copy of the template, six stores and two foldings.
+//! The template holds the fields that are the same in all segments of a connection: both Ethernet
+//! addresses, most of the IP header, and the ports. It also holds the sums of these fields, for the
+//! checksums. A segment costs a copy of the template, six stores and two foldings.
 //!
 //! The TCP header is at the same place for both families: the headers of an IPv4 connection begin
 //! 20 bytes later.
@@ -24,9 +24,9 @@ const ECT_0: u8 = 2;
 
 /// Bytes in a TCP header without options.
 pub(crate) const TCP_BYTES: usize = 20;
-/// Where the TCP header begins.
+/// The offset of the TCP header in a template.
 const TCP_AT: usize = ETHERNET_BYTES + IPV6_BYTES;
-/// Where the frame of an IPv4 connection begins.
+/// The offset of an IPv4 frame in a template.
 const IPV4_FRAME_AT: usize = IPV6_BYTES - IPV4_BYTES;
 /// Bytes in a template.
 const TEMPLATE_BYTES: usize = TCP_AT + TCP_BYTES;
@@ -48,8 +48,8 @@ pub(crate) struct Template {
     bytes: [u8; TEMPLATE_BYTES],
 }
 
-/// The buffer for the headers of one segment. [`Template::head`] writes them in place; before that
-/// it is empty.
+/// The buffer for the headers of one segment. [`Template::head`] writes the headers in place;
+/// before that the buffer is empty.
 pub(crate) struct SegmentHeaders {
     bytes: [u8; HEAD_BYTES_MAX],
     start: usize,
@@ -57,7 +57,8 @@ pub(crate) struct SegmentHeaders {
 }
 
 impl Template {
-    /// `address`: our address that `flow` refers to. `hop_limit`: of IPv6.
+    /// Builds the headers of a connection. `address`: our address that `flow` refers to.
+    /// `hop_limit`: the hop limit over IPv6.
     pub(crate) fn new(
         own: Ethernet,
         peer: Ethernet,
@@ -103,7 +104,7 @@ impl Template {
         place.copy_from_slice(&peer.0);
     }
 
-    /// The flow of its connection.
+    /// The flow of the connection.
     pub(crate) fn flow(&self) -> Flow {
         Flow {
             peer: self.address(&self.bytes[50..54], &self.bytes[38..54]),
@@ -113,7 +114,7 @@ impl Template {
         }
     }
 
-    /// Whether it is the template of `flow`.
+    /// Whether the template belongs to `flow`.
     #[inline(always)]
     pub(crate) fn is_of(&self, flow: &Flow) -> bool {
         // For IPv4, the peer's address and the ports are adjacent.
@@ -203,7 +204,7 @@ impl SegmentHeaders {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         let Some(bytes) = self.bytes.get(self.start..self.end) else {
-            unreachable!("a head that ends behind its room")
+            unreachable!("headers that end beyond their buffer")
         };
         bytes
     }

@@ -1,4 +1,4 @@
-//! What one event did to a connection, and what the caller must do about it.
+//! The effects of one event on a connection, which the caller must handle.
 
 use core::ops::Range;
 
@@ -7,13 +7,13 @@ use core::ops::Range;
 pub enum CloseReason {
     /// Both directions were closed in order, and everything was acknowledged.
     Normal,
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset,
     /// The peer refused our attempt to connect.
     Refused,
     /// The peer stopped answering: retransmissions, probes, or the wait for its FIN timed out.
     TimedOut,
-    /// We aborted it.
+    /// We aborted the connection.
     Aborted,
 }
 
@@ -25,14 +25,14 @@ pub struct Actions {
     /// An active open has succeeded.
     pub connected: bool,
     /// The range of in-order bytes in the payload of the segment that arrived. They count as
-    /// received. The caller passes what the session does not consume at once to
+    /// received. The caller passes the bytes that the session does not consume at once to
     /// [`super::Tcb::keep`].
     pub data: Range<usize>,
     /// The receive queue has more readable bytes: [`super::Tcb::waiting`].
     pub buffered: bool,
-    /// A send that was cut short or refused may be tried again.
+    /// There is room again, after a send that was refused or took only a part of the bytes.
     pub send_room: bool,
-    /// The peer has sent its FIN: no byte follows those delivered or waiting.
+    /// The peer has sent its FIN: no byte follows the bytes that are delivered or waiting.
     pub peer_closed: bool,
     /// The connection is closed. Only [`super::Tcb::ended`] is still to be checked.
     pub closed: Option<CloseReason>,

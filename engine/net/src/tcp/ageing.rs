@@ -98,7 +98,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         self.slots.get(head as usize).map(|slot| (head, slot.deadline))
     }
 
-    /// Whether it has no entries, which is so most of the time.
+    /// Whether the table has no entries, which is so most of the time.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()
     }

@@ -10,8 +10,8 @@ pub const USER_TIMEOUT: Micros = Micros::from_secs(300);
 /// The longest user timeout.
 pub const USER_TIMEOUT_MAX: Micros = Micros::from_secs(3 * 3600);
 
-/// Unanswered SYNs until a connection attempt fails: 1 + 2 + 4 + … seconds, 187 in all (RFC 9293
-/// §3.8.3 requires three minutes).
+/// The most retransmissions of a SYN before a connection attempt fails. The waits are 1, 2, 4, 8,
+/// 16, 32, 60 and 60 seconds, 183 in all (RFC 9293 §3.8.3 requires three minutes).
 pub const SYN_ATTEMPTS_MAX: u8 = 7;
 
 /// How long an acknowledgment is delayed, so that it can be sent with a reply. RFC 9293 allows half
@@ -25,7 +25,7 @@ pub const KEEPALIVE_IDLE: Micros = Micros::from_secs(300);
 /// The time between two keep-alive probes.
 pub const KEEPALIVE_INTERVAL: Micros = Micros::from_secs(30);
 
-/// Unanswered keep-alive probes until the connection is closed.
+/// The number of unanswered keep-alive probes after which the connection is closed.
 pub const KEEPALIVE_PROBES: u8 = 4;
 
 /// How long a peer may be silent after it has acknowledged our FIN, before the connection is
@@ -36,7 +36,7 @@ pub const FIN_WAIT: Micros = Micros::from_secs(120);
 /// The wait until the pools are checked again for free buffers.
 pub const ROOM_RETRY: Micros = Micros::from_millis(50);
 
-/// A time in milliseconds modulo 2^32 (49 days), in four bytes; or none.
+/// A time in milliseconds modulo 2^32 (49 days), or none, in four bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Alarm(u32);
 
@@ -47,7 +47,7 @@ pub(super) fn millis(now: Instant) -> u32 {
 impl Alarm {
     pub(super) const NONE: Alarm = Alarm(0);
 
-    /// The first whole millisecond not before `now + span`.
+    /// The alarm for the first whole millisecond at or after `now + span`.
     #[inline]
     pub(super) fn after(now: Instant, span: Micros) -> Alarm {
         Alarm((((now + span).0.saturating_add(999)) / 1000) as u32).or_one()
@@ -62,7 +62,7 @@ impl Alarm {
         self.0 != 0
     }
 
-    /// Milliseconds until the alarm is due, zero or less when it is due; [`NOT_SET`] when it is not
+    /// Milliseconds until the alarm is due; zero or less if it is due; [`NOT_SET`] if it is not
     /// set.
     #[inline]
     fn left(self, now: Instant) -> i32 {
@@ -75,17 +75,17 @@ impl Alarm {
     }
 }
 
-/// 24 days: no alarm is set that far ahead.
+/// The time left until an alarm that is not set: 24 days. No alarm is set that far ahead.
 const NOT_SET: i32 = i32::MAX;
 
-/// What the retransmit alarm waits for.
+/// The event that the retransmit alarm waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AlarmReason {
     /// An acknowledgment of data in flight: RFC 6298.
     Acknowledgment,
-    /// The same, but on expiry only a tail loss probe is sent: RFC 8985 §7.
+    /// An acknowledgment of data in flight. On expiry only a tail loss probe is sent: RFC 8985 §7.
     TailAcknowledgment,
-    /// Segments that may have been reordered: RFC 8985 §6.2.
+    /// An acknowledgment of segments that may have been reordered: RFC 8985 §6.2.
     Reordered,
     /// A wider send window: the persist timer.
     Window,

@@ -1,7 +1,7 @@
 //! The blocks of bytes that queues borrow, and the nodes and lists that extend long queues.
 //!
-//! In its first stage a queue may borrow whatever is free. Beyond that, a queue grows only while it
-//! holds less than a quarter of what is still free. So a single growing queue ends with a fifth of
+//! In its first stage a queue may borrow any free block. Later it grows only while it holds less
+//! than a quarter of the blocks that are still free. So a single growing queue ends with a fifth of
 //! the blocks. Several growing queues end with smaller shares, and some blocks always stay free.
 //!
 //! Invariants:
@@ -21,24 +21,24 @@ use super::nodes::{
     BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node,
 };
 
-/// Blocks reserved for received bytes: the largest frame (64 KiB), beginning and ending within a
-/// block.
+/// Blocks reserved for received bytes. They hold the largest frame (64 KiB), which may begin and
+/// end within a block.
 pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
 
-/// How many retired blocks one search checks.
+/// The most retired blocks that one search checks.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
 
-/// Beyond its first stage, a queue may have one part in this many of what is free.
+/// Beyond its first stage, a queue may hold one block for this many free ones.
 pub(super) const SHARES: usize = 4;
 
-/// There is one long list of ranges and one of runs for this many blocks.
+/// The pool has one long list of ranges and one long list of runs for this many blocks.
 const BLOCKS_PER_LONG_LIST: usize = 128;
 
-/// Blocks of bytes, each owned by the pool, by a queue, or by a queue and the card; and the nodes
-/// of the queues that hold them.
+/// Blocks of bytes, each owned by the pool, by a queue, or by a queue and the card. Also the nodes
+/// of the queues that hold the blocks.
 #[expect(
     clippy::vec_box,
-    reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24 KB"
+    reason = "the pool lends a pointer, not a node of 1.5 KB or a list of up to 24 KB"
 )]
 pub(super) struct BlockPool {
     free: Vec<Arc<Block>>,
@@ -52,8 +52,8 @@ pub(super) struct BlockPool {
 
 impl BlockPool {
     pub(super) fn with_capacity(count: usize) -> BlockPool {
-        // Twice as many nodes as full ones need: a node is not full where a queue begins, ends, or
-        // has gaps.
+        // Twice as many nodes as would be needed if all were full: a node is not full where a queue
+        // begins, ends, or has gaps.
         let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
         BlockPool {
             free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),
@@ -66,17 +66,17 @@ impl BlockPool {
         }
     }
 
-    /// How many bytes one connection may have queued now, beyond its first stage.
+    /// The number of bytes that one connection may have queued now, beyond its first stage.
     pub(super) fn share_for_sending(&self) -> u32 {
         bytes_of(self.free_for_sending() / SHARES)
     }
 
-    /// How many more nodes a piece queue may borrow that holds `lent` nodes.
+    /// The number of further nodes that a piece queue with `lent` nodes may borrow.
     pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
         self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
     }
 
-    /// An empty node, unless the caller has its share already with `lent` nodes.
+    /// Lends an empty node, unless the caller's `lent` nodes are its whole share.
     pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
         if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
     }
@@ -85,12 +85,12 @@ impl BlockPool {
         self.piece_nodes.push(node);
     }
 
-    /// An empty node.
+    /// Lends an empty node.
     pub(super) fn lend_block_node(&mut self) -> Option<Box<BlockNode>> {
         self.block_nodes.pop()
     }
 
-    /// An empty list of ranges.
+    /// Lends an empty list of ranges.
     pub(super) fn lend_long_list(&mut self) -> Option<Box<LongList>> {
         self.long_lists.pop()
     }
@@ -100,7 +100,7 @@ impl BlockPool {
         self.long_lists.push(list);
     }
 
-    /// An empty list of runs.
+    /// Lends an empty list of runs.
     pub(super) fn lend_long_runs(&mut self) -> Option<Box<LongRuns>> {
         self.long_runs.pop()
     }
@@ -130,7 +130,8 @@ impl BlockPool {
         self.free.len()
     }
 
-    /// The same, plus the retired blocks that the card has released. Checks all retired blocks.
+    /// The number of free blocks, plus the retired blocks that the card has released. Checks all
+    /// retired blocks.
     pub(super) fn unheld(&self) -> usize {
         self.free.len() + self.retired.iter().filter(|block| Arc::strong_count(block) == 1).count()
     }
@@ -151,12 +152,12 @@ impl BlockPool {
         ]
     }
 
-    /// A block that is not shared.
+    /// Takes a free block, which is not shared.
     pub(super) fn take(&mut self) -> Option<Arc<Block>> {
         self.free.pop()
     }
 
-    /// The same, unless the rest is reserved for receiving.
+    /// Takes a free block, unless all free blocks are reserved for receiving.
     pub(super) fn take_for_sending(&mut self) -> Option<Arc<Block>> {
         if self.free.len() <= RECEIVE_RESERVE {
             self.collect_retired();
@@ -195,7 +196,7 @@ impl BlockPool {
     }
 }
 
-/// The bytes in this many blocks.
+/// The number of bytes in `blocks` blocks.
 pub(super) fn bytes_of(blocks: usize) -> u32 {
     u32::try_from(blocks.saturating_mul(BLOCK_BYTES)).unwrap_or(u32::MAX)
 }

@@ -2,7 +2,7 @@
 //! RFC 9406), with the initial window of RFC 6928. During loss recovery the rate falls
 //! proportionally (PRR, RFC 6937).
 //!
-//! `tcb::loss` detects losses and calls here.
+//! `tcb::loss` detects losses and calls this module.
 //!
 //! Invariant: the window never falls below one segment.
 
@@ -54,19 +54,19 @@ pub(super) struct Growth {
 pub(super) struct Reduction {
     /// Bytes in flight when recovery began.
     pub(super) flight: u32,
-    /// Bytes delivered since, and bytes sent since.
+    /// Bytes delivered and bytes sent since recovery began.
     pub(super) delivered: u32,
     pub(super) sent: u32,
 }
 
 impl Congestion {
-    /// A new connection. After a lost SYN the window is one segment (RFC 5681 §3.1).
+    /// The state of a new connection. After a lost SYN the window is one segment (RFC 5681 §3.1).
     pub(super) fn new(mss: u32, syn_lost: bool) -> Congestion {
         let window = if syn_lost { mss } else { initial_window(mss) };
         Congestion { window, slow_start_threshold: u32::MAX, peak: 0 }
     }
 
-    /// How many bytes may be in flight.
+    /// The number of bytes that may be in flight.
     #[inline]
     pub(super) fn window(&self) -> u32 {
         self.window
@@ -79,16 +79,16 @@ impl Congestion {
         self.slow_start_threshold == u32::MAX
     }
 
-    /// Whether the window was the limit when `flight` bytes were in flight, and not the session
+    /// Whether the window, and not the session, was the limit when `flight` bytes were in flight
     /// (RFC 7661 §1).
     #[inline]
     pub(super) fn is_held_back_by_window(&self, flight: u32) -> bool {
         flight.saturating_mul(2) >= self.window
     }
 
-    /// New bytes were acknowledged outside of recovery. The window grows only if it was the limit.
-    /// In slow start it grows by the acknowledged bytes, at most [`SLOW_START_SEGMENTS`] at a time;
-    /// later along the curve.
+    /// Handles newly acknowledged bytes outside of recovery. The window grows only if it was the
+    /// limit. In slow start it grows by the acknowledged bytes, at most [`SLOW_START_SEGMENTS`] at
+    /// a time. Later it grows along the CUBIC curve.
     #[inline]
     pub(super) fn acknowledged(&mut self, growth: &Growth, epoch: &mut Epoch) {
         if !self.is_held_back_by_window(growth.flight) {
@@ -110,9 +110,9 @@ impl Congestion {
         self.window = self.window.saturating_add(by).min(WINDOW_MAX);
     }
 
-    /// A loss was detected, or a router reported congestion: lowers the threshold (RFC 9438 §4.6)
+    /// Handles a loss, or congestion that a router reported: lowers the threshold (RFC 9438 §4.6)
     /// and stores the peak. The peak is reduced if the previous one was higher, because other flows
-    /// have joined (§4.7). `flight`: bytes in flight, of which at most the window counts.
+    /// have joined (§4.7). `flight`: bytes in flight. At most the window counts.
     pub(super) fn lower(&mut self, flight: u32, mss: u32) {
         let used = flight.min(self.window);
         let kept = u64::from(used) * u64::from(BETA_TENTHS) / 10;
@@ -121,8 +121,8 @@ impl Congestion {
         self.peak = if used < self.peak { shared as u32 } else { used };
     }
 
-    /// During recovery: `arrived` bytes were newly delivered, and `pipe` bytes are in flight (RFC
-    /// 6937 §3.1, with the slow-start reduction bound).
+    /// Adapts the window during recovery: `arrived` bytes were newly delivered, and `pipe` bytes
+    /// are in flight (RFC 6937 §3.1, with the slow-start reduction bound).
     pub(super) fn reduce(&mut self, reduction: &mut Reduction, arrived: u32, pipe: u32, mss: u32) {
         reduction.delivered = reduction.delivered.saturating_add(arrived);
         let threshold = self.slow_start_threshold;
@@ -137,14 +137,14 @@ impl Congestion {
         self.window = pipe.saturating_add(more).max(mss);
     }
 
-    /// Recovery is complete. `pipe`: bytes in flight now (RFC 6582 §3.2 step 3, option 1: no
-    /// burst).
+    /// Sets the window at the end of recovery, so that no burst follows (RFC 6582 §3.2 step 3,
+    /// option 1). `pipe`: bytes in flight now.
     pub(super) fn recovered(&mut self, pipe: u32, mss: u32) {
         self.window = self.slow_start_threshold.min(pipe.max(mss) + mss);
     }
 
-    /// The retransmission timer expired: restarts from one segment. The threshold falls only with
-    /// the first expiry for the same data (RFC 5681 §3.1).
+    /// Restarts from one segment after the retransmission timer has expired. The threshold falls
+    /// only at the first expiry for the same data (RFC 5681 §3.1).
     pub(super) fn timed_out(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
             self.lower(flight, mss);
@@ -152,8 +152,8 @@ impl Congestion {
         self.window = mss;
     }
 
-    /// Nothing was sent for a while, so the window does not describe the path any more (RFC 5681
-    /// §4.1).
+    /// Lowers the window after a pause without sending, because it no longer describes the path
+    /// (RFC 5681 §4.1).
     pub(super) fn idled(&mut self, mss: u32) {
         self.window = self.window.min(initial_window(mss));
     }

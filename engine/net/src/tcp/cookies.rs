@@ -1,12 +1,14 @@
-//! SYN cookies (RFC 4987 §3.6): a handshake without stored state, for when there is no room for a
-//! SYN. Our initial sequence number is a keyed hash of both ends, of the peer's sequence number and
-//! of the time. Its low bits encode the segment size. The segment that completes the handshake
-//! returns it. With timestamps, their low bits return the other options.
+//! SYN cookies (RFC 4987 §3.6): a handshake without stored state, for a SYN that finds no room. Our
+//! initial sequence number is a keyed hash of both ends, of the peer's sequence number and of the
+//! time. Its low bits encode the segment size. The segment that completes the handshake returns
+//! this number. With timestamps, it also returns the other options, in the low bits of the
+//! timestamp.
 //! - A sender that cannot see our SYN-ACK must guess 29 bits of hash. Two values are valid at a
 //!   time, so a guess succeeds with a probability of 2^-28.
-//! - A cookie is valid for one to two minutes. None is checked if none was issued for that long.
-//! - Without timestamps, window scaling and selective acknowledgments are lost: the price of the
-//!   flood.
+//! - A cookie is valid for one to two minutes. If none was issued in that time, no segment is
+//!   checked for one.
+//! - Without timestamps, window scaling and selective acknowledgments are lost. This is the price
+//!   of the flood.
 
 use core::hash::{Hash, Hasher};
 
@@ -93,7 +95,8 @@ impl Cookies {
         }
     }
 
-    /// The handshake that a segment completes by acknowledging a cookie. `None` when it does not.
+    /// The handshake that a segment completes by acknowledging a cookie. `None` if it acknowledges
+    /// no valid cookie.
     pub fn completed(
         &self,
         now: Instant,
@@ -154,7 +157,7 @@ fn period(now: Instant) -> u32 {
     (now.0 / PERIOD.0) as u32
 }
 
-/// A timestamp not later than `value`. Its low bits encode the options.
+/// The latest timestamp up to `value` in which the low bits encode the options.
 fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
     let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
     let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };

@@ -3,9 +3,9 @@
 //! paths it is faster than Reno, and on short ones never slower.
 //!
 //! An epoch begins with the first growth after a loss, or after a pause in which the session was
-//! the limit. It is part of the borrowed send queue and ends when nothing is in flight, so a pause
-//! never counts as time in which the path was probed (§5.8). Times are in milliseconds, windows in
-//! bytes.
+//! the limit. The epoch is part of the borrowed send queue, so it ends when nothing is in flight.
+//! So a pause never counts as time in which the path was probed (§5.8). Times are in milliseconds,
+//! windows in bytes.
 
 use machine::Instant;
 
@@ -30,7 +30,7 @@ pub(super) struct Epoch {
     plateau: u32,
     /// The estimate of Reno's window, in 1/1024 bytes.
     reno: u64,
-    /// The remainder of acknowledged bytes that have not yet caused a byte of growth.
+    /// The remainder of acknowledged bytes that has not yet caused a byte of growth.
     rest: u64,
 }
 
@@ -40,8 +40,8 @@ impl Epoch {
         self.has_begun = false;
     }
 
-    /// How much the window grows when `bytes` are acknowledged. `peak`: the window before the last
-    /// loss, or zero.
+    /// The number of bytes by which the window grows when `bytes` are acknowledged. `peak`: the
+    /// window before the last loss, or zero.
     pub(super) fn growth(
         &mut self,
         now: Instant,
@@ -82,8 +82,8 @@ impl Epoch {
         };
     }
 
-    /// Reno's window. Until it reaches its former size, its growth is scaled to make up for the
-    /// smaller reduction (§4.3).
+    /// Updates the estimate of Reno's window. Until that window reaches its former size, its growth
+    /// is scaled to make up for the smaller reduction (§4.3).
     fn climb_like_reno(&mut self, window: u32, peak: u32, bytes: u32, mss: u32) {
         let step = ((u64::from(mss) * u64::from(bytes)) << 10) / u64::from(window.max(1));
         let has_caught_up = self.reno >> 10 >= u64::from(peak);
@@ -116,7 +116,7 @@ mod tests {
     use machine::Instant;
 
     #[test]
-    fn roots_are_those_of_cubes() {
+    fn cube_root_is_rounded_down() {
         for root in [0u64, 1, 2, 10, 999, 4000, 1 << 20] {
             assert_eq!(u64::from(cube_root(root * root * root)), root);
             assert_eq!(u64::from(cube_root(root * root * root + root)), root);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_short_path_it_grows_as_fast_as_reno() {
+    fn window_on_a_short_path_grows_as_fast_as_reno() {
         // 10 s at 10 ms: Reno gains 9/17 of a segment each round trip up to its former size, then
         // one.
         let reno = climb(7, 10, 10, 10);

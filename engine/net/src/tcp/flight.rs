@@ -3,13 +3,13 @@
 //! times of RFC 8985.
 //!
 //! A run is cut when only a part of it is acknowledged, lost or retransmitted. It is joined with
-//! its neighbour when they do not differ. [`Runs`] describes what happens when there are many. When
-//! there is still no room, differences are dropped. No byte is ever taken for arrived that was not
-//! acknowledged.
+//! its neighbour when they do not differ. [`Runs`] describes where many runs are stored. When there
+//! is still no room for a run, differences between runs are dropped. But no byte counts as arrived
+//! unless it was acknowledged.
 //!
 //! Invariants:
 //! - The runs are in order and without gaps, and none is empty.
-//! - `arrived` and `lost` are the bytes of the runs of that state.
+//! - `arrived` and `lost` are the bytes of the runs in these two states.
 //! - Bytes that arrived beyond a gap are kept until they are acknowledged in order, because a peer
 //!   may renege (RFC 2018 §8).
 
@@ -41,8 +41,8 @@ impl Flight {
         self.lost
     }
 
-    /// If everything is a single run that was sent once and is in flight, removes it and returns
-    /// when it was sent.
+    /// If all bytes are in a single run that was sent once and is in flight, removes the run and
+    /// returns when it was sent.
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
         match self.runs.all() {
@@ -63,12 +63,12 @@ impl Flight {
         self.lost = 0;
     }
 
-    /// Selective acknowledgments are about to be processed: makes room for more runs.
+    /// Makes room for more runs, before selective acknowledgments are processed.
     pub(super) fn lengthen(&mut self, blocks: &mut BlockPool) {
         self.runs.lengthen(blocks);
     }
 
-    /// Returns room that is not needed any more.
+    /// Returns borrowed room that is no longer needed.
     #[inline]
     pub(super) fn shorten(&mut self, blocks: &mut BlockPool) {
         self.runs.shorten(blocks);
@@ -91,8 +91,8 @@ impl Flight {
         None
     }
 
-    /// The bytes from `start` to `end` were sent: for the first time if they follow the last run,
-    /// otherwise again. `state`: their new state.
+    /// Records that the bytes from `start` to `end` were sent: for the first time if they follow
+    /// the last run, otherwise again. `state`: their new state.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -131,7 +131,7 @@ impl Flight {
         if let Some(last) = joins {
             last.end = run.end;
         } else if let Err(run) = self.runs.push(run) {
-            // Nothing could be joined: the details of the last run are dropped.
+            // No runs could be joined, so the details of the last run are dropped.
             let Some(last) = self.runs.all_mut().last_mut() else {
                 unreachable!("a list that is full and empty")
             };
@@ -157,8 +157,8 @@ impl Flight {
         }
     }
 
-    /// Everything before `to` is acknowledged. Calls `each` for the runs that had not arrived
-    /// before. Returns their bytes.
+    /// Removes all bytes before `to`, which are acknowledged. Calls `each` for the runs that had
+    /// not arrived before. Returns the number of their bytes.
     #[inline]
     pub(super) fn acknowledge(&mut self, to: SequenceNumber, each: &mut impl FnMut(&Run)) -> u32 {
         let (mut whole, mut bytes) = (0, 0);
@@ -183,8 +183,8 @@ impl Flight {
         bytes
     }
 
-    /// A block was acknowledged selectively. Calls `each` for the runs that had not arrived before.
-    /// Returns their bytes.
+    /// Marks a selectively acknowledged block as arrived. Calls `each` for the runs that had not
+    /// arrived before. Returns the number of their bytes.
     pub(super) fn acknowledge_block(
         &mut self,
         block: SackBlock,
@@ -234,7 +234,7 @@ impl Flight {
         }
     }
 
-    /// Bytes that were marked lost are in flight after all.
+    /// Marks all lost bytes as in flight again.
     pub(super) fn unmark_lost(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
             if run.state == RunState::Lost {
@@ -269,14 +269,14 @@ impl Flight {
         let last = self.cut(end, may_be_cut).0;
         for place in first.1..last {
             let Some(run) = self.runs.all().get(place).copied() else {
-                unreachable!("a run behind the last one")
+                unreachable!("a run after the last one")
             };
             let count = run.end.since(self.begin_of(place));
             let changed = Run { end: run.end, ..change(&run) };
             self.discount(run.state, count);
             self.account(changed.state, count);
             let Some(target) = self.runs.all_mut().get_mut(place) else {
-                unreachable!("a run behind the last one")
+                unreachable!("a run after the last one")
             };
             *target = changed;
         }
@@ -290,8 +290,8 @@ impl Flight {
             .map_or(self.start, |run| run.end)
     }
 
-    /// Cuts the run at `at`, if it may. Returns how many runs end there or before, and the index of
-    /// the first that begins there or later.
+    /// Cuts the run at `at`, if it may be cut. Returns the number of runs that end at `at` or
+    /// before, and the index of the first run that begins at `at` or later.
     fn cut(&mut self, at: SequenceNumber, may_be_cut: bool) -> (usize, usize) {
         let place = self.runs.ended_by(at);
         let Some(run) = self.runs.all().get(place).copied() else { return (place, place) };
@@ -320,11 +320,11 @@ impl Flight {
         (self.arrived, self.lost) = self.tally();
     }
 
-    /// The bytes that arrived, and those that are lost.
+    /// The number of arrived bytes, and of lost bytes.
     fn tally(&self) -> (u32, u32) {
         let (mut at, mut arrived, mut lost) = (self.start, 0, 0);
         for run in self.runs.all() {
-            assert!(run.end.is_after(at), "runs lie in order, and none is empty");
+            assert!(run.end.is_after(at), "runs are in order, and none is empty");
             match run.state {
                 RunState::OnTheWay => {}
                 RunState::Arrived => arrived += run.end.since(at),
@@ -341,8 +341,8 @@ impl Flight {
         let is_empty = self.runs.all().is_empty();
         assert!(
             is_empty || (self.start, self.end()) == (una, max),
-            "runs cover all that is on the way"
+            "runs cover all bytes in flight"
         );
-        assert!(!is_empty || una == max, "runs cover all that is on the way");
+        assert!(!is_empty || una == max, "runs cover all bytes in flight");
     }
 }

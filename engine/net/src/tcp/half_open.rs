@@ -1,22 +1,24 @@
-//! Half-open connections: a SYN has arrived, and its sender may not exist. Each costs one small
-//! entry here and no TCB. The TCB is created when the handshake completes (RFC 4987 §3.3).
+//! Half-open connections: a SYN has arrived, and its sender may not exist. Each half-open
+//! connection costs one small entry here and no TCB. The TCB is created when the handshake
+//! completes (RFC 4987 §3.3).
 //!
 //! This implements LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with
 //! RFC 5961's rules for resets and SYNs.
 //!
 //! When the table is full because of many real handshakes, a SYN without room is not answered. Its
-//! sender repeats it, so connections arrive no faster than they can be accepted. In a flood,
-//! entries do not answer, and the oldest is evicted. A new SYN evicts an entry after seven seconds;
-//! a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no entry is that old, a
-//! repeated SYN gets a cookie ([`super::Cookies`]). A table with a capacity of zero leaves every
-//! handshake to cookies.
+//! sender repeats it, so connections arrive no faster than they can be accepted. In a flood, the
+//! senders of the entries do not answer, and the oldest entry is evicted. A new SYN evicts an entry
+//! after seven seconds; a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no
+//! entry is that old, a repeated SYN gets a cookie ([`super::Cookies`]). A table with a capacity of
+//! zero leaves every handshake to cookies.
 //!
 //! So a real client nearly always has an entry, and lost segments of its handshake are
-//! retransmitted. A cookie cannot do that. If the ACK of a cookie is lost, the client waits for our
-//! greeting, and we do not know of it. An evicted client might wait too, so it is sent a reset.
+//! retransmitted. With a cookie, nothing is retransmitted. If the ACK of a cookie is lost, the
+//! client waits for our greeting, and we do not know of the client. An evicted client might wait
+//! too, so we send it a reset.
 //!
-//! An entry is in the queue of the number of SYN-ACKs that it has been sent. Queue 0 holds those to
-//! be sent now.
+//! The number of an entry's queue is the number of SYN-ACKs that were sent for the entry. Queue 0
+//! holds all entries that need a SYN-ACK now.
 
 use machine::{Instant, Micros};
 
@@ -29,14 +31,15 @@ use super::syn_retry_filter::SynHistory;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// The most SYN-ACKs for one entry. The wait after the last one is as long as all the others
-/// together.
+/// The most SYN-ACKs for one entry. The wait after the last SYN-ACK is as long as all the other
+/// waits together.
 pub const SYN_ACKS_MAX: u8 = 6;
 
-/// The wait for an answer to the first SYN-ACK; it doubles with each one (RFC 6298 §2.1, §5.5).
+/// The wait for an answer to the first SYN-ACK. Each further wait is twice as long (RFC 6298 §2.1,
+/// §5.5).
 pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
 
-/// The age at which any SYN may evict an entry. By then it has been sent four SYN-ACKs.
+/// The age at which any SYN may evict an entry. By then, four SYN-ACKs have been sent for it.
 const EVICTION_AGE: Micros = Micros::from_secs(7);
 /// The age at which a repeated SYN may evict an entry.
 const EVICTION_AGE_FOR_REPEATED: Micros = Micros::from_secs(1);
@@ -73,9 +76,9 @@ struct HalfOpen<K> {
 /// The effect of a segment on a half-open connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HalfOpenVerdict {
-    /// Nothing to do, except that there may be something to send: [`HalfOpenTable::output`].
+    /// Nothing to do now. [`HalfOpenTable::output`] may have something to send.
     Nothing,
-    /// Send this.
+    /// Send this segment.
     Respond(SegmentToSend),
     /// The handshake is complete. The caller creates a TCB with [`super::Tcb::accepted`], passes it
     /// this same segment, and removes the entry. If no TCB is available, the entry stays, and the
@@ -90,7 +93,7 @@ pub enum HalfOpenVerdict {
 pub enum FullTable<K> {
     /// An entry was evicted.
     Evicted {
-        /// Its key.
+        /// The key of the entry.
         gone: K,
         /// A reset for its peer, if a SYN-ACK was sent.
         reset: Option<SegmentToSend>,
@@ -135,13 +138,13 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         self.entries.is_full()
     }
 
-    /// A SYN has found the table full: evicts an entry if one is old enough.
+    /// Handles a SYN that has found the table full: evicts an entry if one is old enough.
     pub fn make_room(&mut self, now: Instant, history: SynHistory) -> FullTable<K> {
         let age = match history {
             SynHistory::New => EVICTION_AGE,
             SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
         };
-        // The entries after the first of a queue are hardly older.
+        // The later entries of a queue are hardly older than its first.
         let firsts =
             (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
         let longest = firsts
@@ -165,7 +168,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         }
     }
 
-    /// A SYN (without ACK and RST) has arrived for an open port. The next `output` sends its
+    /// Adds an entry for a SYN (without ACK and RST) to an open port. The next `output` sends its
     /// SYN-ACK. `None` when the table is full.
     ///
     /// Data on the SYN is dropped: the SYN-ACK does not acknowledge it, so the peer sends it again.
@@ -199,7 +202,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         self.entries.insert(entry, TO_BE_SENT, now).map(HalfOpenId)
     }
 
-    /// A segment has arrived for the entry.
+    /// Handles a segment for the entry.
     pub fn segment_arrived(
         &mut self,
         now: Instant,
@@ -249,8 +252,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         HalfOpenVerdict::Completed(entry.handshake(now))
     }
 
-    /// Whether the segment completes the handshake, that is, would give
-    /// [`HalfOpenVerdict::Completed`].
+    /// Whether [`HalfOpenTable::segment_arrived`] would return [`HalfOpenVerdict::Completed`] for
+    /// the segment.
     pub fn is_completed_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else {
             return false;
@@ -263,8 +266,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && !entry.lacks_timestamps(segment)
     }
 
-    /// Whether the segment is a reset that ends the handshake, that is, would give
-    /// [`HalfOpenVerdict::Removed`].
+    /// Whether the segment is a reset that ends the handshake: [`HalfOpenTable::segment_arrived`]
+    /// would return [`HalfOpenVerdict::Removed`] for it.
     pub fn is_reset_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let entry = self.entries.get(id.0).filter(|entry| entry.key == *key);
         segment.flags.has(TcpFlags::RST)
@@ -280,7 +283,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
 
     /// Sends every SYN-ACK that is due, first ones and retransmissions.
     ///
-    /// Errors: `CardFull` from `emit`; the rest waits for the next call.
+    /// Errors: `CardFull` from `emit`. The remaining SYN-ACKs wait for the next call.
     pub fn output(
         &mut self,
         now: Instant,
@@ -358,8 +361,8 @@ impl<K> HalfOpen<K> {
         }
     }
 
-    /// For a peer that takes the connection for established because its completing segment was
-    /// lost.
+    /// The reset for a peer that takes the connection for established, because the segment with
+    /// which it completed the handshake was lost.
     fn reset(&self) -> SegmentToSend {
         SegmentToSend { sequence: self.iss + 1, flags: TcpFlags::RST, ..SegmentToSend::default() }
     }

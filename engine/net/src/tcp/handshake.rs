@@ -15,7 +15,7 @@ pub const MSS_DEFAULT: u16 = 536;
 /// header for every byte.
 pub const MSS_MIN: u16 = 64;
 
-/// What both ends have agreed on when a connection is established.
+/// The parameters that both ends have agreed on when a connection is established.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TcpHandshake {
     /// Our initial sequence number.
@@ -24,13 +24,14 @@ pub struct TcpHandshake {
     pub irs: SequenceNumber,
     /// The largest payload that we may send in one segment, in bytes.
     pub mss: u16,
-    /// The shift of the peer's windows. `None` when the peer does not scale; then neither do we.
+    /// The shift of the peer's windows. `None` if the peer does not scale its windows; then ours
+    /// are not scaled either.
     pub peer_window_shift: Option<u8>,
     /// The round trip of the handshake. `None` when a retransmission made it ambiguous (Karn).
     pub round_trip: Option<Micros>,
     /// The clocks of both ends, when both send timestamps.
     pub timestamps: Option<TimestampClock>,
-    /// Whether the peer understands selective acknowledgments; we do.
+    /// Whether the peer understands selective acknowledgments, as we do.
     pub sack_permitted: bool,
     /// Whether both ends support ECN.
     pub ecn: bool,
@@ -41,7 +42,7 @@ pub struct TcpHandshake {
 pub struct InitialNumbers {
     /// Our initial sequence number.
     pub iss: SequenceNumber,
-    /// How far this connection's timestamp clock is ahead of the machine's.
+    /// How far this connection's timestamp clock is ahead of the machine's clock.
     pub timestamp_offset: u32,
 }
 
@@ -84,9 +85,9 @@ impl InitialSequences {
         hasher.finish()
     }
 
-    /// The same, for a connection that follows another one with the same key. That one has used all
-    /// numbers before `snd_nxt`. A connection that sent faster than the clock ticks is ahead of it
-    /// (RFC 1122 §4.2.2.13).
+    /// As [`InitialSequences::next`], for a connection that follows another connection with the
+    /// same key. The previous connection has used all numbers before `snd_nxt`. If it sent faster
+    /// than the clock ticks, it is ahead of the clock (RFC 1122 §4.2.2.13).
     pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> InitialNumbers {
         let next = self.next(now, key);
         let ahead = snd_nxt + 1 + (next.iss.0 >> 16);

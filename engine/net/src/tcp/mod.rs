@@ -1,11 +1,11 @@
 //! TCP (RFC 9293): from segments to ordered bytes and back, as a pure function of (connection, now,
 //! segment) to actions.
 //!
-//! Nothing here knows addresses, ports, frames or clocks. The caller finds the connection of a
+//! This module knows no addresses, ports, frames or clocks. The caller finds the connection of a
 //! segment, passes the segment as a [`SegmentRepr`], and handles the returned [`Actions`]. Once a
 //! turn, or whenever [`Tcb::wants_output`] says so, it calls [`Tcb::output`]. So acknowledgments
-//! are sent with replies, and a test connects two connections to each other with two variables and
-//! a fixed clock.
+//! are sent with replies. And a test can connect two connections with two variables and a fixed
+//! clock.
 //!
 //! The life of a connection, from the caller's side. One flow table maps addresses and ports to one
 //! of the three tables. A `Tcb` has 128 bytes.
@@ -19,19 +19,21 @@
 //!
 //! - A segment without a connection: [`reset_for`], rate-limited by the caller.
 //! - After an event on a `Tcb`, the caller first handles the `Actions`: it delivers the data, and
-//!   passes what the session does not consume to [`Tcb::keep`]. In the out phase it calls `output`
-//!   if `wants_output()`. Then it checks `ended()`. If that is `Some`, it calls `release`, drops
-//!   the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`]. After `Actions::closed`
-//!   the connection may still have output (a last ACK or RST); `ended()` stays `None` until it is
-//!   sent.
+//!   passes the bytes that the session does not consume to [`Tcb::keep`]. In the out phase it calls
+//!   `output` if `wants_output()`. Then it checks `ended()`. If that is `Some`, it calls `release`,
+//!   drops the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`]. After
+//!   `Actions::closed` the connection may still have output (a last ACK or RST); `ended()` stays
+//!   `None` until that output is sent.
 //! - Each connection has one deadline, [`Tcb::deadline`], read after each event, send or output.
 //!   Calling `deadline_expired` too early does nothing. So a timer must be re-armed only when the
 //!   new deadline is earlier than the armed one. When it fires early, it is re-armed from
 //!   `deadline()`.
-//! - [`Pools`] exist once for each core. They are passed to whatever borrows or returns buffers.
+//! - Each core has one set of [`Pools`]. It is passed to every function that borrows or returns
+//!   buffers.
 //!
 //! Invariants:
-//! - `snd_una <= snd_max`, both within what was queued, FIN included ([`Tcb::assert_invariants`]).
+//! - `snd_una <= snd_max`, and both are within the queued data, FIN included
+//!   ([`Tcb::assert_invariants`]).
 //! - The right edge of the receive window never moves left. Data within it is accepted if blocks
 //!   are free.
 //! - An idle connection owns no queue and no block.

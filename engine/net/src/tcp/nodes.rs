@@ -12,7 +12,7 @@ use machine::{Block, Piece};
 use super::options::SackBlock;
 use super::run::Run;
 
-/// Blocks in one node.
+/// The number of blocks in one node.
 pub(super) const NODE_BLOCKS: usize = 64;
 
 /// A part of a ring of blocks.
@@ -47,13 +47,13 @@ pub(super) struct PieceNode {
 }
 
 impl PieceNode {
-    /// How many more pieces fit.
+    /// The number of further pieces that fit.
     #[inline]
     pub(super) fn room(&self) -> usize {
         NODE_PIECES - self.pieces.len()
     }
 
-    /// Bytes in all of its pieces.
+    /// The number of bytes in all pieces of the node.
     #[inline]
     pub(super) fn bytes(&self) -> u32 {
         self.bytes
@@ -83,7 +83,8 @@ impl PieceNode {
         Some(piece)
     }
 
-    /// Replaces the last piece by one that is not shorter. Returns how many bytes longer it is.
+    /// Replaces the last piece with one that is at least as long. Returns by how many bytes the
+    /// piece has grown.
     #[inline]
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) -> u32 {
         let grown = self.pieces.back_mut().map_or(0, |last| exchange(last, change));
@@ -92,7 +93,8 @@ impl PieceNode {
     }
 }
 
-/// Replaces `piece` by one that is not shorter. Returns how many bytes longer it is.
+/// Replaces `piece` with one that is at least as long. Returns by how many bytes the piece has
+/// grown.
 #[inline]
 pub(super) fn exchange(piece: &mut Piece, change: impl FnOnce(Piece) -> Piece) -> u32 {
     let before = piece.len();

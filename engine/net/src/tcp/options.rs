@@ -1,7 +1,7 @@
 //! TCP options: parses and writes those that we support (RFC 9293 §3.2, RFC 7323 §2 and §3, RFC
 //! 2018).
 //!
-//! A malformed list ends the parse, and the options before it count: the segment itself is still
+//! A malformed option ends the parse, but the options before it count: the segment itself is still
 //! valid. Nearly every segment carries only timestamps, in the layout that RFC 7323 appendix A
 //! recommends. That layout is parsed and written without a search.
 
@@ -10,8 +10,8 @@ use super::sequence::SequenceNumber;
 /// The most bytes that [`Options::emit`] writes: the most that a header has room for.
 pub const OPTIONS_BYTES_MAX: usize = 40;
 
-/// What precedes the values when timestamps are the first option: two no-operations, kind and
-/// length.
+/// The bytes before the values if timestamps are the first option: two no-operations, the kind and
+/// the length.
 const TIMESTAMPS_ALONE: [u8; 4] = [1, 1, 8, 10];
 
 /// The largest window shift (RFC 7323 §2.3).
@@ -43,7 +43,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK_KIND: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Bytes that were received beyond the acknowledgment.
+/// A range of bytes that were received beyond the acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
     /// The sequence number of the first byte.
@@ -68,7 +68,7 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks.
+    /// The blocks in wire order.
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
     }
@@ -94,8 +94,8 @@ impl SackBlocks {
         self.count == 0
     }
 
-    /// Parses the option at the start of `bytes`, and returns what follows it. `None` when it is
-    /// malformed or another option.
+    /// Parses a SACK option at the start of `bytes`. Returns its blocks, and the bytes after the
+    /// option. `None` if the option is malformed or of another kind.
     fn parse(bytes: &[u8]) -> Option<(SackBlocks, &[u8])> {
         let (&[kind, len], _) = bytes.split_first_chunk()?;
         let (option, rest) = bytes.split_at_checked(usize::from(len))?;
@@ -132,8 +132,8 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
-    /// What was received beyond a gap. Only the first three are sent beside timestamps: a fourth is
-    /// an old one.
+    /// The ranges received beyond a gap. Only the first three are sent beside timestamps: a fourth
+    /// has the oldest news.
     pub sack: SackBlocks,
 }
 
@@ -149,7 +149,7 @@ impl Options {
         Options::parse_list(bytes)
     }
 
-    /// A malformed option ends the list.
+    /// Parses options in any layout. A malformed option ends the list.
     fn parse_list(bytes: &[u8]) -> Options {
         let mut options = Options::default();
         let mut rest = bytes;
@@ -192,7 +192,7 @@ impl Options {
         }
     }
 
-    /// The bytes that `emit` writes: a multiple of four.
+    /// The number of bytes that `emit` writes, a multiple of four.
     #[inline]
     pub fn len(&self) -> usize {
         let mss = if self.mss.is_some() { 4 } else { 0 };

@@ -1,14 +1,14 @@
 //! The ranges of bytes received beyond a gap, in order. A few ranges are stored in the list itself.
-//! When a full queue on a long path drops every other segment, there are hundreds; then a long list
-//! is borrowed from the pool.
+//! When a full queue on a long path drops every other segment, there are hundreds of ranges. Then a
+//! long list is borrowed from the pool.
 //!
 //! Ranges are found by binary search. A segment that arrives in order beyond the last gap only
 //! extends the last range. So an arrival costs the same however many ranges there are.
 //!
 //! Invariants:
 //! - The ranges are in order, with gaps between them, and none is empty.
-//! - `newest` refers to ranges, to none twice, most recently grown first. It may refer to ranges
-//!   that have been joined since.
+//! - `newest` refers to ranges, the most recently grown first, and to none twice. Some of them may
+//!   have been joined since.
 
 use alloc::boxed::Box;
 
@@ -19,7 +19,7 @@ use super::nodes::LongList;
 use super::options::{SACK_BLOCKS_MAX, SackBlock, SackBlocks};
 use super::sequence::SequenceNumber;
 
-/// Ranges in each list without borrowing.
+/// The most ranges in a list without borrowing.
 const FEW: usize = 16;
 
 /// How many ranges have a known order of growth: a few more than are reported, because some of them
@@ -32,7 +32,7 @@ pub(super) struct OutOfOrderRanges {
     few: Vec<SackBlock, FEW>,
     /// All ranges, while there are more than a few.
     many: Option<Box<LongList>>,
-    /// One byte of each of these ranges.
+    /// One byte of each of the most recently grown ranges.
     newest: Vec<SequenceNumber, NEWEST>,
 }
 
@@ -58,8 +58,8 @@ impl OutOfOrderRanges {
         }
     }
 
-    /// Makes sure that there is an entry for the bytes from `start` to `end`. False when there is
-    /// none left.
+    /// Makes sure that there is an entry for the bytes from `start` to `end`. False: no entry is
+    /// left.
     pub(super) fn has_place_for(
         &mut self,
         start: SequenceNumber,
@@ -157,7 +157,7 @@ impl OutOfOrderRanges {
     }
 
     /// The ranges that overlap or adjoin the bytes from `start` to `end`: the index of the first,
-    /// and of the first beyond.
+    /// and the index after the last.
     fn touching(&self, start: SequenceNumber, end: SequenceNumber) -> (usize, usize) {
         let ranges = self.ranges();
         let first = ranges.partition_point(|range| range.end.is_before(start));

@@ -12,10 +12,10 @@
 use super::handshake::MSS_DEFAULT;
 
 /// Consecutive timeouts after which a path is suspected to drop long segments, and the payload to
-/// try then. The first fits any common tunnel over Ethernet; the second is the default MSS.
+/// try then. The first payload fits any common tunnel over Ethernet; the second is the default MSS.
 const SUSPICIONS: [(u8, u16); 2] = [(3, 1200), (4, MSS_DEFAULT)];
 
-/// The payload to try after this many consecutive timeouts. `None`: the current one.
+/// The payload to try after this many consecutive timeouts. `None`: the current payload.
 pub(super) fn size_to_try(attempts: u8) -> Option<u16> {
     SUSPICIONS.iter().find(|(after, _)| *after == attempts).map(|(_, mss)| *mss)
 }

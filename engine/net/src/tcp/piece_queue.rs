@@ -1,5 +1,5 @@
-//! A first-in, first-out queue of pieces. A short one is stored in place; a long one continues in
-//! nodes borrowed from the pool.
+//! A first-in, first-out queue of pieces. A short queue is stored in place; a long queue continues
+//! in nodes borrowed from the pool.
 //!
 //! Invariants:
 //! - Pieces stored in place are older than pieces in nodes: a piece is stored in place only while
@@ -17,7 +17,8 @@ use super::nodes::{NODE_PIECES, PieceNode, exchange};
 /// The most pieces stored in place.
 pub(super) const QUEUE_PIECES: usize = 64;
 
-/// The most nodes of one queue: 4 MiB in full blocks, beginning and ending within a node.
+/// The most nodes of one queue. They hold 4 MiB in full blocks, which may begin and end within a
+/// node.
 const NODES_MAX: usize = 17;
 
 /// The queue.
@@ -30,7 +31,7 @@ pub(super) struct PieceQueue {
 }
 
 impl PieceQueue {
-    /// How many pieces are certain to fit.
+    /// The number of pieces that are certain to fit.
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
         let own = if self.nodes.is_empty() { QUEUE_PIECES - self.own.len() } else { 0 };
         let in_last = self.nodes.back().map_or(0, |node| node.room());
@@ -88,13 +89,13 @@ impl PieceQueue {
         Some(piece)
     }
 
-    /// Replaces the last piece by one that is not shorter.
+    /// Replaces the last piece with one that is at least as long.
     pub(super) fn change_last(&mut self, change: impl FnOnce(Piece) -> Piece) {
         if let Some(node) = self.nodes.back_mut() {
             self.node_bytes += node.change_last(change);
         } else {
             let Some(last) = self.own.back_mut() else {
-                unreachable!("a last piece that is not there")
+                unreachable!("a queue without a last piece")
             };
             exchange(last, change);
         }
@@ -102,7 +103,7 @@ impl PieceQueue {
 
     /// Passes the pieces one after the other to `take`, starting with the piece that contains the
     /// byte at `offset`, until `take` returns false. `take` also gets the offset in the piece to
-    /// start from. `bytes`: of all pieces.
+    /// start from. `bytes`: the length of all pieces.
     #[inline]
     pub(super) fn visit(
         &self,
@@ -129,8 +130,7 @@ impl PieceQueue {
     }
 }
 
-/// Skips `skip` bytes and passes the pieces after them to `take`. False when `take` has returned
-/// false.
+/// Skips `skip` bytes and passes the pieces after them to `take`. False: `take` has returned false.
 #[inline]
 fn visit_each<const COUNT: usize>(
     pieces: &Deque<Piece, COUNT>,

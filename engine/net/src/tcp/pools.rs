@@ -19,16 +19,18 @@ use super::receive_queue::ReceiveQueue;
 use super::send_queue::SendQueue;
 use super::window::RECEIVE_WINDOW;
 
-/// How much is allocated at construction.
+/// The sizes of the pools, which are allocated at construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolSizes {
-    /// Blocks of [`machine::BLOCK_BYTES`] bytes, for both directions: more than
+    /// The number of blocks of [`machine::BLOCK_BYTES`] bytes, for both directions. It is more than
     /// [`RECEIVE_RESERVE`].
     pub blocks: usize,
-    /// Connections that may have unsent or unacknowledged bytes at the same time. 2.9 KB each.
+    /// The number of connections that may have unsent or unacknowledged bytes at the same time.
+    /// Each takes 2.9 KB.
     pub send_queues: usize,
-    /// Connections that may keep received bytes at the same time. 1.4 KB each. While all are in
-    /// use, no other connection can receive anything, because received bytes may have to be kept.
+    /// The number of connections that may keep received bytes at the same time. Each takes 1.4 KB.
+    /// While all are in use, no other connection can receive anything, because received bytes may
+    /// have to be kept.
     pub receive_queues: usize,
 }
 
@@ -66,13 +68,14 @@ impl Pools {
         self.blocks.free()
     }
 
-    /// Blocks that are free, or will be when the next one is returned: nothing holds them.
+    /// The number of blocks that nothing holds: they are free, or will be when the next block is
+    /// returned.
     pub fn unheld_blocks(&self) -> usize {
         self.blocks.unheld()
     }
 
-    /// A block to fill and pass to [`super::Tcb::send_piece`], which saves a copy. `None` when
-    /// sending must wait.
+    /// Lends a block to fill and pass to [`super::Tcb::send_piece`], which saves a copy. `None`: no
+    /// block is free for sending, so sending must wait.
     pub fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.blocks.take_for_sending()
     }
@@ -92,31 +95,32 @@ impl Pools {
         self.receive_queues.len()
     }
 
-    /// Whether some pool has at most one `parts`th left: time to take back buffers from idle
-    /// borrowers.
+    /// Whether at most one `parts`th of some pool is left. Then it is time to take back buffers
+    /// from idle borrowers.
     pub fn are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks_are_down_to_one_in(parts)
             || self.send_queues_are_down_to_one_in(parts)
             || self.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// The same for blocks to send from.
+    /// Whether at most one `parts`th of the blocks is left for sending.
     pub(super) fn blocks_are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks.free_for_sending() * parts <= self.blocks_made
     }
 
-    /// The same for send queues.
+    /// Whether at most one `parts`th of the send queues is left.
     pub(super) fn send_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.send_queues.len() * parts <= self.send_queues_made
     }
 
-    /// The same for receive queues.
+    /// Whether at most one `parts`th of the receive queues is left.
     pub(super) fn receive_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.receive_queues.len() * parts <= self.receive_queues_made
     }
 
-    /// A receive queue for bytes beyond a gap. Such bytes may never become readable, so they get at
-    /// most half of everything: peers that open gaps and never fill them cannot starve the others.
+    /// Lends a receive queue for bytes beyond a gap. Such bytes may never become readable, so they
+    /// get at most half of each pool. So peers that open gaps and never fill them cannot starve the
+    /// others.
     pub(super) fn lend_receive_queue_for_gaps(&mut self) -> Option<Box<ReceiveQueue>> {
         let is_plenty =
             self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
@@ -131,14 +135,14 @@ impl Pools {
     }
 
     /// Whether `count` bytes could be buffered if the session did not consume them. Sending leaves
-    /// that room alone.
+    /// room for one frame.
     #[inline]
     pub(super) fn can_keep(&self, count: usize) -> bool {
         self.free_receive_queues() > 0 && count.div_ceil(BLOCK_BYTES) <= self.free_blocks()
     }
 
-    /// How many bytes one connection may keep now: its share of the free blocks. `limit`: the most
-    /// that it may have. Beyond the first stage, it needs nodes too.
+    /// The number of bytes that one connection may keep now: its share of the free blocks. `limit`:
+    /// the most bytes that it may have. If `limit` is beyond the first stage, it needs nodes too.
     #[inline]
     pub(super) fn share_for_receiving(&self, limit: u32) -> u32 {
         let share = bytes_of(self.free_blocks() / SHARES);

@@ -1,5 +1,5 @@
-//! RACK: a segment is lost if another one that was sent sufficiently later has arrived (RFC 8985
-//! §6).
+//! RACK: a segment is lost if another segment that was sent sufficiently later has arrived (RFC
+//! 8985 §6).
 //!
 //! Time decides, not a count of duplicates. The reordering window adapts to the network. It is zero
 //! once a loss is known or three segments have arrived out of order, as long as the network has not
@@ -14,7 +14,7 @@ use machine::Micros;
 use super::run::Run;
 use super::sequence::SequenceNumber;
 
-/// Recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).
+/// The number of recoveries for which a widened reordering window is kept (RFC 8985 §6.2 step 4).
 const PERSIST_RECOVERIES: u8 = 16;
 
 /// The widest reordering window, in quarters of the minimum round trip.
@@ -34,7 +34,7 @@ pub(super) struct Rack {
     has_reordered: bool,
     /// The reordering window, in quarters of the minimum round trip.
     quarters: u32,
-    /// Recoveries until the window is narrow again.
+    /// The number of recoveries until the window is narrow again.
     persists: u8,
     /// Until this number is acknowledged, another duplicate does not widen the window.
     widened_until: Option<SequenceNumber>,
@@ -58,8 +58,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A run has arrived (§6.2 steps 1 to 3). `clock`: now. `smoothed`: the known round trip before
-    /// that.
+    /// Records that a run has arrived (§6.2 steps 1 to 3). `clock`: now. `smoothed`: the smoothed
+    /// round trip before that.
     #[inline]
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
@@ -93,14 +93,14 @@ impl Rack {
         self.has_reordered
     }
 
-    /// Whether the run was sent after the most recently sent one that has arrived.
+    /// Whether the run was sent after the most recently sent run that has arrived.
     fn is_after(&self, run: &Run) -> bool {
         let later = run.sent_at.wrapping_sub(self.sent_at) as i32;
         later > 0 || (later == 0 && run.end.is_after(self.end))
     }
 
-    /// How much longer the run may take before it is lost. `None` when nothing sent later has
-    /// arrived; zero when it is lost (§6.2 step 5).
+    /// The time that the run may still take before it counts as lost; zero if it is lost. `None`:
+    /// nothing that was sent later has arrived (§6.2 step 5).
     pub(super) fn time_left(&self, clock: u32, run: &Run, window: Micros) -> Option<Micros> {
         if !self.is_known
             || self.is_after(run)
@@ -126,13 +126,14 @@ impl Rack {
         Micros(u64::from((self.round_trip_min / 4).saturating_mul(self.quarters).min(smoothed)))
     }
 
-    /// Bytes that were marked lost have arrived after all, later than bytes sent after them.
+    /// Records that bytes marked lost have arrived after all, later than bytes that were sent after
+    /// them.
     pub(super) fn overtaken(&mut self) {
         self.has_reordered = true;
     }
 
-    /// The peer reports a duplicate: a retransmission was unnecessary. Widens the window at most
-    /// once a round trip.
+    /// Handles the report of a duplicate: a retransmission was unnecessary. Widens the window at
+    /// most once a round trip.
     pub(super) fn duplicate_reported(&mut self, una: SequenceNumber, max: SequenceNumber) {
         if self.widened_until.is_none_or(|until| !una.is_before(until)) {
             self.widened_until = Some(max);
@@ -141,7 +142,7 @@ impl Rack {
         }
     }
 
-    /// A recovery is complete.
+    /// Handles the end of a recovery.
     pub(super) fn recovered(&mut self) {
         self.persists = self.persists.saturating_sub(1);
         if self.persists == 0 {

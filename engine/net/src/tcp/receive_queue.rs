@@ -32,14 +32,14 @@ pub(super) struct ReceiveQueue {
 }
 
 impl ReceiveQueue {
-    /// Starts anew: the first in-order byte will have the number `at`.
+    /// Starts an empty queue: the first in-order byte will have the number `at`.
     pub(super) fn begin(&mut self, at: SequenceNumber) {
         self.head = at;
         self.tail = at;
         self.offset = 0;
     }
 
-    /// How many bytes are readable.
+    /// The number of readable bytes.
     pub(super) fn readable(&self) -> u32 {
         self.tail.since(self.head)
     }
@@ -67,7 +67,8 @@ impl ReceiveQueue {
         bytes
     }
 
-    /// Copies the first readable bytes into `into`, across blocks, and returns how many.
+    /// Copies the first readable bytes into `into`, across blocks. Returns the number of bytes
+    /// copied.
     pub(super) fn copy_front(&self, into: &mut [u8]) -> usize {
         let wanted = (self.readable() as usize).min(into.len());
         let mut copied = 0;
@@ -89,7 +90,7 @@ impl ReceiveQueue {
 
     /// Overwrites the first readable bytes with `bytes`. At least as many bytes are readable.
     pub(super) fn overwrite_front(&mut self, bytes: &[u8], blocks: &mut BlockPool) {
-        assert!(bytes.len() <= self.readable() as usize, "only what is there is written over");
+        assert!(bytes.len() <= self.readable() as usize, "only readable bytes are overwritten");
         let written = self.write(self.head, bytes, blocks);
         assert!(written == bytes.len(), "each readable byte has its block");
     }
@@ -105,8 +106,8 @@ impl ReceiveQueue {
         }
     }
 
-    /// Appends in-order bytes, and returns how many fitted into blocks. Ranges that they join
-    /// become readable too.
+    /// Appends in-order bytes. Returns the number of bytes that fitted into blocks. Ranges that
+    /// adjoin these bytes become readable too.
     pub(super) fn append(&mut self, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let written = self.write(self.tail, bytes, blocks);
         self.tail = self.tail + written as u32;
@@ -158,7 +159,7 @@ impl ReceiveQueue {
         self.fin == Some(self.tail)
     }
 
-    /// The stream has ended: drops everything beyond.
+    /// Ends the stream: drops everything beyond its end.
     pub(super) fn end(&mut self, blocks: &mut BlockPool) {
         self.fin = None;
         self.beyond.clear(blocks);
@@ -177,8 +178,8 @@ impl ReceiveQueue {
         self.begin(SequenceNumber(0));
     }
 
-    /// Writes `bytes` at the position of `at`, as far as there are blocks. Returns how many were
-    /// written.
+    /// Writes `bytes` at the position of `at`, as far as there are blocks. Returns the number of
+    /// bytes written.
     fn write(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) -> usize {
         let distance = at.since(self.head) as usize;
         assert!(

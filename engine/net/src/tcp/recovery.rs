@@ -28,7 +28,8 @@ pub(super) struct Undo {
 pub(super) struct Recovery {
     pub(super) phase: RecoveryPhase,
     pub(super) duplicates: u8,
-    /// Bytes that duplicate acknowledgments account for, without saying which.
+    /// The number of bytes that must have arrived according to duplicate acknowledgments, which do
+    /// not say which bytes.
     pub(super) assumed: u32,
     pub(super) reduction: Reduction,
     pub(super) rack: Rack,

@@ -1,12 +1,12 @@
 //! The blocks of a receive window, in a ring of slots that is divided into nodes. A block is found
-//! by its distance from the first one. Two nodes belong to the ring; a wide window borrows more
+//! by its distance from the first block. Two nodes belong to the ring; a wide window borrows more
 //! from the pool.
 //!
 //! Invariants:
 //! - A node is attached when a block in it is first requested, and detached when the start of the
 //!   ring has left it.
-//! - At most [`BLOCKS_MAX`] blocks are in use. That is at least a node fewer than there are slots,
-//!   so the end never reaches the node of the start.
+//! - At most [`BLOCKS_MAX`] blocks are in use. The slots are at least one node more, so the end
+//!   never reaches the node of the start.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,7 +25,8 @@ const NODES: usize = BLOCKS_MAX.div_ceil(NODE_BLOCKS) + 1;
 const PLACES: usize = NODES * NODE_BLOCKS;
 const _: () = assert!(PLACES >= BLOCKS_MAX + NODE_BLOCKS, "the end never meets the beginning");
 
-/// The ring's own nodes. They always hold as many bytes as one node has room for.
+/// The number of the ring's own nodes. Together they always have room for as many bytes as one node
+/// can hold.
 const OWN_NODES: usize = 2;
 
 /// The ring.
@@ -54,9 +55,10 @@ impl Ring {
         self.nodes.get(node)?.as_ref()?.get(place)?.as_deref()
     }
 
-    /// The same; allocates the block unless the pool is empty.
+    /// The block at distance `count` from the first. Allocates it if it is missing. `None`: the
+    /// pool is empty.
     pub(super) fn block_mut(&mut self, count: usize, blocks: &mut BlockPool) -> Option<&mut Block> {
-        assert!(count < BLOCKS_MAX, "blocks lie within the window");
+        assert!(count < BLOCKS_MAX, "blocks are within the window");
         let (node, place) = self.place(count);
         let Some(node) = self.nodes.get_mut(node) else {
             unreachable!("a node above the last one")
@@ -74,7 +76,7 @@ impl Ring {
         Some(own)
     }
 
-    /// Returns the first block to the pool; the next one is now the first.
+    /// Returns the first block to the pool; the next block is now the first.
     pub(super) fn pop(&mut self, blocks: &mut BlockPool) {
         let (node, place) = self.place(0);
         if let Some(block) =

@@ -27,12 +27,12 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Before the first sample.
+    /// The estimate before the first sample.
     pub(super) fn unknown() -> RoundTrip {
         RoundTrip { smoothed: 0, variation: 0 }
     }
 
-    /// After a handshake that took `sample`, or had to be retransmitted.
+    /// The estimate after a handshake that took `sample`, or had to be retransmitted.
     pub(super) fn after_handshake(sample: Option<Micros>) -> RoundTrip {
         let mut round_trip = RoundTrip::unknown();
         match sample {

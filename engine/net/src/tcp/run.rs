@@ -14,18 +14,18 @@ pub(super) enum RunState {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Run {
-    /// The number after its last byte.
+    /// The number after the last byte of the run.
     pub(super) end: SequenceNumber,
-    /// When it was last sent, in microseconds modulo 2^32.
+    /// When the run was last sent, in microseconds modulo 2^32.
     pub(super) sent_at: u32,
     pub(super) state: RunState,
-    /// Its round trip is unusable: it was sent more than once, or parts of it were sent at other
-    /// times.
+    /// Whether the round trip of the run is unusable: the run was sent more than once, or its parts
+    /// were sent at different times.
     pub(super) ambiguous: bool,
 }
 
 impl Run {
-    /// Whether the two may be joined, apart from their times.
+    /// Whether the two runs may be joined, apart from their times.
     #[inline]
     pub(super) fn is_like(&self, other: &Run) -> bool {
         self.state == other.state

@@ -2,16 +2,17 @@
 //! state, in order.
 //!
 //! A few runs are stored in place. When a full queue on a long path drops every other segment,
-//! there are hundreds; then a long list is borrowed from the pool. Runs are found by binary search.
+//! there are hundreds of runs. Then a long list is borrowed from the pool. Runs are found by binary
+//! search.
 //!
 //! Neighbours are joined when they do not differ. When the list is crowded, neighbours are also
 //! joined if they were sent within a small part of the time span of all runs. So few runs suffice
-//! for a long path. Only if that does not make enough room, more are joined. A joined run counts as
-//! sent when its last part was, and as [`Run::ambiguous`].
+//! for a long path. Only if that does not make enough room, runs are joined that were sent further
+//! apart. A joined run has the time of its last part, and is [`Run::ambiguous`].
 //!
 //! Invariants:
-//! - The runs are in order. Runs of different states are never joined, nor vague and exact ones in
-//!   flight.
+//! - The runs are in order. Runs of different states are never joined. An ambiguous run in flight
+//!   is never joined with an exact one.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -29,7 +30,7 @@ pub(super) const FEW: usize = 64;
 /// In a crowded list, the time span of all runs is divided into at most this many parts.
 const PARTS_OF_TIME: u32 = 32;
 
-/// Entries that a change of one stretch may need: one at its start and one at its end.
+/// The most entries that a change to one range may add: one at its start and one at its end.
 const CUTS: usize = 2;
 
 /// The runs of a flight, in order.
@@ -43,7 +44,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The runs.
+    /// All runs, in order.
     #[inline]
     pub(super) fn all(&self) -> &[Run] {
         match &self.many {
@@ -72,7 +73,7 @@ impl Runs {
         self.all_mut().push(run)
     }
 
-    /// Whether runs may be cut at two places; makes room for that.
+    /// Makes room for cutting runs at two places. False: there is no room.
     pub(super) fn may_be_cut(&mut self) -> bool {
         if !self.has_room() {
             self.make_room();
@@ -88,7 +89,7 @@ impl Runs {
         if self.many.is_some() { MANY_RUNS } else { FEW }
     }
 
-    /// How many runs end at `at` or before.
+    /// The number of runs that end at `at` or before.
     #[inline]
     pub(super) fn ended_by(&self, at: SequenceNumber) -> usize {
         self.all().partition_point(|run| !run.end.is_after(at))
@@ -109,8 +110,8 @@ impl Runs {
         });
     }
 
-    /// Joins neighbours that were sent in the same part of time; if that is not enough, with larger
-    /// parts.
+    /// Joins neighbours that were sent in the same part of time. If that is not enough, repeats
+    /// this with larger parts.
     fn make_room(&mut self) {
         let runs = self.all();
         let last = runs.last().map_or(0, |run| run.sent_at);
@@ -130,7 +131,7 @@ impl Runs {
 
     fn join_within(&mut self, part: u32, makes_ambiguous: bool) {
         if makes_ambiguous {
-            // This comes before joining, since exact runs are not joined with vague ones.
+            // This comes before joining, because exact runs are not joined with ambiguous ones.
             self.mark_ambiguous(part);
         }
         let all = 0..self.all().len();
@@ -139,7 +140,7 @@ impl Runs {
         });
     }
 
-    /// Marks runs as vague that will be joined.
+    /// Marks the runs that will be joined as ambiguous.
     fn mark_ambiguous(&mut self, part: u32) {
         let runs = self.all_mut();
         for place in 1..runs.len() {
@@ -160,7 +161,7 @@ impl Runs {
         for place in range.start + 1..end {
             let (Some(one), Some(other)) = (runs.get(kept).copied(), runs.get(place).copied())
             else {
-                unreachable!("runs behind the last one")
+                unreachable!("runs after the last one")
             };
             let joins = may_join(&one, &other);
             let is_later = (other.sent_at.wrapping_sub(one.sent_at) as i32) > 0;
@@ -173,9 +174,7 @@ impl Runs {
                 ..other
             };
             kept += usize::from(!joins);
-            let Some(target) = runs.get_mut(kept) else {
-                unreachable!("a run behind the last one")
-            };
+            let Some(target) = runs.get_mut(kept) else { unreachable!("a run after the last one") };
             *target = if joins { joined } else { other };
         }
         if kept + 1 < end {

@@ -85,7 +85,7 @@ pub struct SegmentRepr<'a> {
     pub flags: TcpFlags,
     /// The window as on the wire, not scaled.
     pub window: u16,
-    /// Whether a router has marked it (the codepoint CE of RFC 3168).
+    /// Whether a router has marked the segment (the codepoint CE of RFC 3168).
     pub congestion_experienced: bool,
     /// The options; default when there are none.
     pub options: Options,
@@ -114,17 +114,19 @@ pub struct SegmentToSend {
     pub flags: TcpFlags,
     /// The window as on the wire, already scaled.
     pub window: u16,
-    /// Whether routers may mark it instead of dropping it (the codepoint ECT(0) of RFC 3168).
+    /// Whether routers may mark the segment instead of dropping it (the codepoint ECT(0) of RFC
+    /// 3168).
     pub may_be_marked: bool,
     /// Options, for [`Options::emit`].
     pub options: Options,
-    /// The bytes of all pieces together.
+    /// The number of bytes in all pieces together.
     pub payload_bytes: usize,
     /// Set when the payload is longer than one segment: the card divides it into segments of this
     /// many bytes.
     pub segment_bytes: Option<NonZeroU16>,
 }
 
-/// The card has no room for another frame now. Nothing was queued; try again in a later turn.
+/// The error that the card has no room for another frame now. Nothing was queued; the caller tries
+/// again in a later turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardFull;

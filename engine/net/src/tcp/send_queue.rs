@@ -38,7 +38,7 @@ pub(super) struct SendQueue {
     len: u32,
     /// Bytes of the first piece that are acknowledged.
     acknowledged: u32,
-    /// How far the last piece's block is filled, if it may be appended to.
+    /// The number of filled bytes in the last piece's block, if more bytes may be appended to it.
     filled: Option<u16>,
     /// The state of the data in flight, of loss recovery, and of both kinds of window growth.
     pub(super) flight: Flight,
@@ -54,15 +54,15 @@ impl SendQueue {
         self.len
     }
 
-    /// How many bytes `append` is certain to take.
+    /// The number of bytes that `append` is certain to take.
     pub(super) fn room(&self, limit: u32, blocks: &BlockPool) -> usize {
         let pieces = self.pieces.room(blocks).min(blocks.free_for_sending());
         let bytes = limit.saturating_sub(self.len) as usize;
         bytes.min(pieces * BLOCK_BYTES)
     }
 
-    /// Copies as many of `bytes` as fit, and returns how many did. `limit`: the most bytes that may
-    /// be queued.
+    /// Copies as many of `bytes` as fit. Returns the number of bytes copied. `limit`: the most
+    /// bytes that may be queued.
     pub(super) fn append(&mut self, bytes: &[u8], limit: u32, blocks: &mut BlockPool) -> usize {
         let bytes = bytes.get(..limit.saturating_sub(self.len) as usize).unwrap_or(bytes);
         let mut taken = self.append_to_last(1, |room| copy(bytes, room));
@@ -77,9 +77,9 @@ impl SendQueue {
         taken
     }
 
-    /// Lets `write` fill the free end of a block of at least `least` bytes, and returns how many it
-    /// wrote. It gets the last block if that has enough room, or else a new one. `least` is at most
-    /// a block's size. Without room `write` is not called.
+    /// Lets `write` fill at least `least` free bytes at the end of a block, and returns the number
+    /// of bytes written. The last block is used if it has enough room, or else a new block.
+    /// `least`: at most the size of a block. Without room, `write` is not called.
     pub(super) fn append_with(
         &mut self,
         least: usize,
@@ -189,8 +189,8 @@ impl SendQueue {
         self.filled = None;
     }
 
-    /// Collects up to `count` bytes, at least one, from `offset` on as pieces, at most as many as
-    /// one output takes. Returns how many bytes they hold.
+    /// Collects up to `count` bytes from `offset` on, as pieces: at least one byte, and at most as
+    /// many pieces as one output takes. Returns the number of bytes collected.
     pub(super) fn collect(&self, offset: u32, count: u32, pieces: &mut Pieces) -> u32 {
         let mut wanted = count as usize;
         self.pieces.visit(
@@ -224,12 +224,12 @@ impl SendQueue {
     }
 }
 
-/// How many bytes an empty queue is certain to take.
+/// The number of bytes that an empty queue is certain to take.
 pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
     (limit as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
 }
 
-/// Copies as many of `bytes` as fit into `room`.
+/// Copies as many of `bytes` as fit into `room`. Returns the number of bytes copied.
 fn copy(bytes: &[u8], room: &mut [u8]) -> usize {
     let count = bytes.len().min(room.len());
     let (Some(target), Some(source)) = (room.get_mut(..count), bytes.get(..count)) else {

@@ -1,8 +1,8 @@
 //! Sequence numbers: modulo 2^32, compared by the shorter distance (RFC 9293 §3.4).
 //!
 //! `Ord` is deliberately not implemented: "before" on a circle is no total order, and a sorted
-//! collection of these would be a bug. Two numbers are compared only when they are known to be less
-//! than 2^31 apart.
+//! collection of sequence numbers would be a bug. Two numbers are compared only when they are known
+//! to be less than 2^31 apart.
 
 use core::ops::{Add, Sub};
 

@@ -2,21 +2,21 @@
 //! so the path is full. Then the window grows slowly for some rounds. If the round trip stays long,
 //! slow start is over. If it falls again, a burst had made it longer, and slow start continues.
 //!
-//! The minimum round trip of a round is that of its first segments. It does not show a queue that
-//! begins and overflows within one round, as happens when the path is long and its queue is short.
-//! There another sign ends slow start at once (Ha and Rhee: Taming the elephants, 2011). If
-//! acknowledgments arrive back to back for half a round trip, the data of the last round fills half
-//! of the path, and the data of this round fills the rest.
+//! The minimum round trip of a round comes from its first segments. So it does not show a queue
+//! that begins and overflows within one round, as happens when the path is long and its queue is
+//! short. On such a path, another sign ends slow start at once (Ha and Rhee: Taming the elephants,
+//! 2011). If acknowledgments arrive back to back for half a round trip, the data of the last round
+//! fills half of the path, and the data of this round fills the rest.
 //!
-//! Reordered segments do not make a train longer: at the end of a round, their delay would count as
-//! its length.
+//! Reordered segments do not make such a train of acknowledgments longer. Otherwise their delay at
+//! the end of a round would count as a part of its length.
 //!
-//! A round lasts until data is acknowledged, selectively or not, that was sent after the round
-//! began. All of this is part of the borrowed send queue, and is dropped when nothing is in flight.
+//! A round lasts until data that was sent in it is acknowledged, selectively or not. All of this is
+//! part of the borrowed send queue, and is dropped when nothing is in flight.
 
 use super::sequence::SequenceNumber;
 
-/// Round trip samples before a round is judged.
+/// The number of round trip samples before a round is judged.
 const SAMPLES: u8 = 8;
 
 /// The growth of the minimum round trip that ends slow start, in microseconds: an eighth, within
@@ -28,15 +28,15 @@ const GROWTH_MAX: u32 = 16_000;
 /// round trip, or within this many microseconds.
 const TRAIN_GAP_MIN: u32 = 2000;
 
-/// Rounds of slow growth.
+/// The number of rounds of slow growth.
 const ROUNDS: u8 = 5;
 
 /// How the window grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WindowGrowth {
-    /// As in slow start.
+    /// By the acknowledged bytes, as in slow start.
     Fast,
-    /// By a quarter of that.
+    /// By a quarter of the acknowledged bytes.
     Slow,
     /// Slow start is over.
     Over,
@@ -52,15 +52,17 @@ pub(super) struct SlowStart {
     least: Option<u32>,
     least_before: Option<u32>,
     is_over: bool,
-    /// When the round's first acknowledgment came, and the last one that came back to back.
+    /// The times of the round's first acknowledgment, and of the last acknowledgment that came back
+    /// to back.
     train: (u32, u32),
     /// While growth is slow: the round trip that caused it, and the number of rounds since.
     alarm: Option<(u32, u8)>,
 }
 
 impl SlowStart {
-    /// New data has arrived beyond all earlier data: everything up to `highest`. Everything before
-    /// `max` was sent. `clock`: now, in microseconds modulo 2^32. `sample`: its round trip.
+    /// Handles new data that has arrived beyond all earlier data, up to `highest`. All data before
+    /// `max` was sent. `clock`: now, in microseconds modulo 2^32. `sample`: the round trip of the
+    /// new data.
     pub(super) fn arrived(
         &mut self,
         clock: u32,
@@ -103,8 +105,7 @@ impl SlowStart {
         self.round_end = Some(max);
     }
 
-    /// A reordered segment has arrived. The train continues, but only in-order data judges its
-    /// length.
+    /// Handles a reordered segment. The train continues, but only in-order data judges its length.
     pub(super) fn arrived_late(&mut self, clock: u32) -> WindowGrowth {
         self.is_long_train(clock);
         self.pace()
@@ -140,8 +141,8 @@ mod tests {
     use super::{SlowStart, WindowGrowth};
     use crate::tcp::SequenceNumber;
 
-    /// A round of ten segments. Their round trips begin at `least` microseconds and grow. They come
-    /// one millisecond apart, and then there is a pause.
+    /// A round of ten segments. Their round trips begin at `least` microseconds and grow. They
+    /// arrive one millisecond apart, and a pause follows.
     fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> WindowGrowth {
         train(slow_start, round, least, 10, 1000)
     }
@@ -188,7 +189,7 @@ mod tests {
             assert_eq!(
                 train(&mut slow_start, late, 100_000, 30, 1000),
                 WindowGrowth::Fast,
-                "a new round, a new train"
+                "a new round begins a new train"
             );
         }
     }

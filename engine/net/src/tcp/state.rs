@@ -19,7 +19,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// What the connection is about to send or waits for; a set of bits.
+/// What the connection is about to send or waits for, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owed(u16);
 
@@ -27,7 +27,7 @@ impl Owed {
     pub(super) const NONE: Owed = Owed(0);
     /// An acknowledgment, now.
     pub(super) const ACK: Owed = Owed(1);
-    /// A reset, and then nothing more.
+    /// A reset, after which nothing more is sent.
     pub(super) const RESET: Owed = Owed(2);
     /// A retransmission of the first lost bytes, or of a lone SYN or FIN, regardless of the
     /// congestion window.
@@ -38,14 +38,14 @@ impl Owed {
     pub(super) const KEEPALIVE: Owed = Owed(16);
     /// A tail loss probe, now.
     pub(super) const TAIL_PROBE: Owed = Owed(32);
-    /// A session was refused room, and waits to be told when there is some.
+    /// A notification to the session, which was refused room, when there is room again.
     pub(super) const ROOM: Owed = Owed(64);
     /// A reset for a wrong answer to our SYN; its number is in `snd_wl1`. The connection continues.
     pub(super) const REFUSAL: Owed = Owed(128);
 
     /// A tail loss probe is in flight, up to `tail`.
     pub(super) const TAIL: Owed = Owed(256);
-    /// The probe was not new data, but a retransmission of the last segment.
+    /// The tail loss probe in flight was not new data, but a retransmission of the last segment.
     pub(super) const TAIL_AGAIN: Owed = Owed(512);
 
     /// The echo of a congestion mark, with every segment.
@@ -53,7 +53,7 @@ impl Owed {
     /// The report that our window was reduced, with the next new data.
     pub(super) const REDUCED: Owed = Owed(2048);
 
-    /// What makes `output` send something regardless of the windows.
+    /// All bits that make `output` send something regardless of the windows.
     pub(super) const URGENT: Owed = Owed(1 | 2 | 4 | 8 | 16 | 32 | 128);
 
     pub(super) const fn with(self, other: Owed) -> Owed {
@@ -88,7 +88,7 @@ impl TcpFeatures {
     /// Our data is sent as ECN-capable.
     pub(super) const ECN_DATA: TcpFeatures = TcpFeatures(16);
 
-    /// Everything that we propose.
+    /// All features that we propose.
     pub(super) const PROPOSED: TcpFeatures = TcpFeatures(1 | 2 | 4 | 8);
 
     #[inline]
@@ -100,7 +100,7 @@ impl TcpFeatures {
         TcpFeatures(self.0 | other.0)
     }
 
-    /// This, if `condition` holds.
+    /// These features if `condition` holds, otherwise none.
     pub(super) fn given(self, condition: bool) -> TcpFeatures {
         if condition { self } else { TcpFeatures::NOTHING }
     }

@@ -1,18 +1,18 @@
 //! The SYN retry filter: recognises repeated SYNs that found no room and were not answered.
 //!
-//! A SYN flood uses spoofed addresses. It uses each of them once, or repeats it without a pause. A
+//! A SYN flood uses spoofed addresses. It uses each address once, or repeats it without a pause. A
 //! real client that gets no answer repeats its SYN after a second (RFC 6298 §2.1), with the same
 //! sequence number. So during a flood, repeated SYNs are served first, and no answers are sent to
 //! spoofed addresses. That leaves time to take the other frames from the card's ring.
 //!
 //! There is room for a million SYNs, in buckets of one cache line each. One part of a keyed hash
-//! selects the bucket. Another part is stored there, with the time. A new SYN is taken for a
-//! repeated one with a probability of one in a million.
-//! - A bucket is ordered by time, newest first. A new SYN evicts the oldest entry, but never one
-//!   that is too young. So a SYN that is stored is recognised when it is repeated after a second,
-//!   however many others arrive meanwhile.
-//! - Below 760,000 SYNs a second, nearly every SYN is stored. At twice the rate, every second one
-//!   is, and the others need one more retry. At lower rates entries stay longer, which helps
+//! selects the bucket. Another part is stored in the bucket, with the time. A new SYN is taken for
+//! a repeated one with a probability of one in a million.
+//! - A bucket is ordered by time, newest first. A new SYN evicts the oldest entry, but never an
+//!   entry that is too young. So a stored SYN is recognised when it is repeated after a second,
+//!   however many other SYNs arrive in that time.
+//! - Below 760,000 SYNs a second, nearly every SYN is stored. At twice that rate, every second SYN
+//!   is stored, and the others need one more retry. At lower rates entries stay longer, which helps
 //!   clients with longer retry intervals.
 
 use alloc::boxed::Box;
@@ -24,7 +24,7 @@ use siphasher::sip::SipHasher13;
 
 /// The number of buckets, each of [`ENTRIES`] entries.
 const BUCKETS: usize = 1 << 16;
-/// The entries of a bucket.
+/// The number of entries of a bucket.
 const ENTRIES: usize = 16;
 /// The resolution of stored times.
 const STEP: Micros = Micros::from_millis(250);
@@ -37,9 +37,9 @@ const STEPS_KEPT: u8 = 6;
 /// Whether a SYN has been seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SynHistory {
-    /// Not before, or only just now.
+    /// The SYN was not seen before, or only just now.
     New,
-    /// Recently.
+    /// The SYN was seen recently.
     Repeated,
 }
 
@@ -66,12 +66,12 @@ impl SynEntry {
         self.0 >> 8 == other.0 >> 8
     }
 
-    /// Steps since its SYN was last seen.
+    /// The number of steps since the SYN of this entry was last seen.
     fn age(self, now: SynEntry) -> u8 {
         (now.0 as u8).wrapping_sub(self.0 as u8)
     }
 
-    /// Whether its sender still has time to repeat the SYN.
+    /// Whether the sender of the SYN still has time to repeat it.
     fn is_kept(self, now: SynEntry) -> bool {
         !self.is_of(SynEntry::NONE) && self.age(now) < STEPS_KEPT
     }
@@ -84,8 +84,8 @@ impl SynRetryFilter {
         SynRetryFilter { hasher: SipHasher13::new_with_key(secret), buckets }
     }
 
-    /// A SYN has arrived. It is stored, if there is room for it. `key`: addresses and ports of both
-    /// ends, and its sequence number.
+    /// Records a SYN, if there is room for it. Returns whether it has been seen before. `key`:
+    /// addresses and ports of both ends, and the sequence number of the SYN.
     pub fn record_syn(&mut self, now: Instant, key: &impl Hash) -> SynHistory {
         let mut hasher = self.hasher;
         key.hash(&mut hasher);
@@ -101,7 +101,7 @@ impl SynRetryFilter {
             }
             None => (ENTRIES - 1, false),
         };
-        // The newer entries move on by one.
+        // The newer entries move up by one place.
         let Some(newer) = places.get_mut(..=at) else { unreachable!("a place above the last one") };
         newer.rotate_right(1);
         let [newest, ..] = places;

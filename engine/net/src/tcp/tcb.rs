@@ -46,26 +46,27 @@ pub struct Tcb {
     send_queue: Option<Box<SendQueue>>,
     receive_queue: Option<Box<ReceiveQueue>>,
     snd_una: SequenceNumber,
-    /// The number after the last one ever sent.
+    /// The number after the highest number that was ever sent.
     snd_max: SequenceNumber,
-    /// The peer's window in bytes, and the largest that it ever was.
+    /// The peer's window in bytes, and the largest window that the peer ever offered.
     snd_wnd: u32,
     snd_wnd_max: u32,
-    /// The number of the segment that last updated the window. SND.WL2 is never later than SND.UNA,
-    /// so an acknowledgment not older than that needs no comparison with it.
+    /// The number of the segment that last updated the window. SND.WL2 is not stored: it is never
+    /// later than SND.UNA, and only an acknowledgment of SND.UNA or later updates the window.
     snd_wl1: SequenceNumber,
     receive: ReceiveWindow,
-    /// Bytes that arrived twice and must be reported: the number of the first, and how many.
+    /// Bytes that arrived twice and must be reported: the number of the first byte, and their
+    /// count.
     duplicate_at: SequenceNumber,
     duplicate_bytes: u16,
     round_trip: RoundTrip,
     congestion: Congestion,
-    /// The number after the last one sent when the congestion window was last lowered.
+    /// The value of `snd_max` when the congestion window was last lowered.
     recover: SequenceNumber,
-    /// The number after the last one of the tail loss probe.
+    /// The number after the last byte of the tail loss probe.
     tail: SequenceNumber,
     timers: Timers,
-    /// What the retransmit alarm waits for.
+    /// The event that the retransmit alarm waits for.
     awaited: AlarmReason,
     timestamps: TimestampClock,
     /// When the peer was last heard from, in milliseconds modulo 2^32.
@@ -76,7 +77,7 @@ pub struct Tcb {
     owed: Owed,
     features: TcpFeatures,
     /// The largest payload of one segment to the peer, without the timestamps. Until the peer's SYN
-    /// arrives: of one segment to us.
+    /// arrives, it is the largest payload of one segment to us.
     mss: u16,
     state: State,
     /// The shift of the peer's windows.
@@ -85,15 +86,15 @@ pub struct Tcb {
     backoff: u8,
     /// Consecutive timeouts or probes without an answer.
     attempts: u8,
-    /// How long they may last in total.
+    /// How long timeouts or probes may stay without an answer in total.
     user_timeout_secs: u16,
 }
 
 const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 bytes here");
 
 impl Tcb {
-    /// A connection after a handshake in a [`super::HalfOpenTable`]. The caller passes it
-    /// the completing segment next.
+    /// Creates a connection after a handshake in a [`super::HalfOpenTable`]. The caller then passes
+    /// it the segment that completed the handshake.
     pub fn accepted(now: Instant, handshake: &TcpHandshake) -> Tcb {
         let syn_lost = handshake.round_trip.is_none();
         let beginning = InitialNumbers { iss: handshake.iss, timestamp_offset: 0 };
@@ -115,8 +116,8 @@ impl Tcb {
         tcb
     }
 
-    /// A connection that we open. The next `output` sends the SYN. `local_mss`: the largest payload
-    /// that we receive in one segment, in bytes. `beginning`: from
+    /// Creates a connection that we open. The next `output` sends the SYN. `local_mss`: the largest
+    /// payload that we receive in one segment, in bytes. `beginning`: from
     /// [`super::InitialSequences::next`].
     pub fn connect(now: Instant, beginning: InitialNumbers, local_mss: u16) -> Tcb {
         Tcb::new(now, beginning, local_mss, State::SynSent)
@@ -155,7 +156,7 @@ impl Tcb {
         }
     }
 
-    /// A segment of this connection with a valid checksum has arrived.
+    /// Handles a segment of this connection with a valid checksum.
     #[inline(always)]
     pub fn segment_arrived(
         &mut self,
@@ -168,7 +169,7 @@ impl Tcb {
         actions
     }
 
-    /// The SYN of the peer has arrived: adopts its numbers and options.
+    /// Adopts the numbers and options of the peer's SYN.
     fn learn_syn(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         self.receive = ReceiveWindow::after_syn(now, segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
@@ -189,7 +190,7 @@ impl Tcb {
         self.congestion = Congestion::new(u32::from(self.mss), self.attempts > 0);
     }
 
-    /// Our SYN was acknowledged: the connection is established.
+    /// Establishes the connection after our SYN was acknowledged.
     fn syn_acknowledged(&mut self, now: Instant, segment: &SegmentRepr<'_>, actions: &mut Actions) {
         self.snd_una = segment.acknowledgment;
         self.snd_max = self.snd_una;
@@ -211,7 +212,7 @@ impl Tcb {
         self.timers.next(now)
     }
 
-    /// A deadline may have expired: does what is due, and nothing if nothing is.
+    /// Handles the deadlines that have expired, if any.
     pub fn deadline_expired(&mut self, now: Instant, pools: &mut Pools) -> Actions {
         let mut actions = Actions::default();
         self.expire(now, pools, &mut actions);
@@ -242,8 +243,8 @@ impl Tcb {
             || self.next_lost().is_some()
     }
 
-    /// Sends what is queued, then a FIN. Receiving continues until the peer closes too; bytes that
-    /// the session has not consumed by then are dropped.
+    /// Sends the queued bytes, then a FIN. Receiving continues until the peer closes too; bytes
+    /// that the session has not consumed by then are dropped.
     pub fn close(&mut self, pools: &mut Pools) {
         match self.state {
             State::Established => self.state = State::FinWait1,
@@ -254,8 +255,8 @@ impl Tcb {
         self.forgive(Owed::ROOM);
     }
 
-    /// Resets the connection and drops what is queued. The next `output` sends the RST. No `closed`
-    /// action follows.
+    /// Resets the connection and drops the queued bytes. The next `output` sends the RST. No
+    /// `closed` action follows.
     pub fn abort(&mut self, pools: &mut Pools) {
         let peer_knows_of_us =
             !matches!(self.state, State::SynSent | State::TimeWait | State::Closed);
@@ -280,7 +281,7 @@ impl Tcb {
         self.release(pools);
     }
 
-    /// Our FIN was acknowledged and the peer's has arrived.
+    /// Enters TIME-WAIT: our FIN was acknowledged, and the peer's FIN has arrived.
     fn enter_time_wait(&mut self, actions: &mut Actions) {
         self.state = State::TimeWait;
         self.timers = Timers::NONE;
@@ -366,13 +367,13 @@ impl Tcb {
         if self.has_agreed(TcpFeatures::SCALING) { WINDOW_SHIFT } else { 0 }
     }
 
-    /// Whether both ends have agreed on this.
+    /// Whether both ends have agreed on the feature.
     #[inline]
     fn has_agreed(&self, on: TcpFeatures) -> bool {
         self.features.has(on)
     }
 
-    /// Clears what a sent segment has settled: each carries an acknowledgment.
+    /// Records that an acknowledgment was sent. Each segment carries one.
     fn acknowledgment_sent(&mut self) {
         self.forgive(Owed::ACK);
         self.timers.acknowledge = Alarm::NONE;
@@ -380,9 +381,9 @@ impl Tcb {
     }
 
     /// Whether the peer of this connection may have sent the segment, now or a while ago. Its
-    /// number must be in our window or at most one window before it. It must acknowledge what we
-    /// have sent, or at most one window before (RFC 5961 §5.2). Any other segment is for another
-    /// connection, or forged.
+    /// sequence number must be in our window, or at most one window before it. Its acknowledgment
+    /// must be at most SND.MAX, and at most one window before SND.UNA (RFC 5961 §5.2). Any other
+    /// segment is for another connection, or forged.
     // A peer that has restarted may connect again from the same port, through another queue of the
     // card. Then one core has the connection that the peer has forgotten, and another core has the
     // new one. The sequence numbers distinguish their segments.
@@ -399,10 +400,10 @@ impl Tcb {
         is_near && (!segment.flags.has(TcpFlags::ACK) || acknowledged <= ever_acknowledged)
     }
 
-    /// A router reports that the segment at `sequence` was too long for a link, and that `mss`
-    /// bytes of payload would have fitted (RFC 1191). The report counts only for data in flight,
-    /// and never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in smaller
-    /// segments; no congestion is inferred.
+    /// Handles a router's report that the segment at `sequence` was too long for a link, and that
+    /// `mss` bytes of payload would have fitted (RFC 1191). The report counts only for data in
+    /// flight, and never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in
+    /// smaller segments; no congestion is inferred.
     pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
         let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
         if is_on_the_way
@@ -414,8 +415,8 @@ impl Tcb {
         }
     }
 
-    /// Sent data was not acknowledged `attempts` times in a row: perhaps the segments are too long
-    /// for the path. Even a segment that is not full may be.
+    /// Tries smaller segments after `attempts` timeouts in a row, because the segments may be too
+    /// long for the path. Even a segment that is not full may be too long.
     fn suspect_path(&mut self) {
         if let Some(mss) = path::size_to_try(self.attempts)
             && self.queued() > u32::from(mss)
@@ -433,7 +434,8 @@ impl Tcb {
         is_shorter
     }
 
-    /// A router reports that the segment at `sequence` is refused, and always will be.
+    /// Handles a router's report that the segment at `sequence` is refused for good. It ends an
+    /// attempt to connect if the segment is our SYN.
     pub fn connect_refused_by_path(
         &mut self,
         sequence: SequenceNumber,

@@ -1,6 +1,6 @@
 //! TIME-WAIT: closed connections, stored for two maximum segment lifetimes. So a lost last
-//! acknowledgment can be repeated, and old segments die out (RFC 9293 §3.6.1). Each costs one small
-//! entry, not a TCB.
+//! acknowledgment can be repeated, and old segments die out (RFC 9293 §3.6.1). Each connection
+//! costs one small entry, not a TCB.
 //!
 //! Resets are ignored here (RFC 1337). Pure acknowledgments are never answered, because that could
 //! only cause a storm. A SYN that is newer than everything seen before, by its timestamp or else by
@@ -16,10 +16,10 @@ use super::sequence::SequenceNumber;
 use super::timestamps::TimestampClock;
 
 /// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice
-/// open; no network of today holds a segment for longer.
+/// open; no network of today holds a segment for more than 30 seconds.
 pub const TIME_WAIT: Micros = Micros::from_secs(60);
 
-/// What is stored of a connection.
+/// The stored state of a closed connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeWait {
     /// The number after our FIN.
@@ -53,15 +53,15 @@ pub struct TimeWaitId(pub u32);
 /// The effect of a segment on a connection in TIME-WAIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeWaitVerdict {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
-    /// Send this.
+    /// Send this segment.
     Respond(SegmentToSend),
     /// The entry is removed: the segment is a SYN that opens a new connection, to be handled as one
-    /// for a listener. Our numbers must begin beyond all of the old connection:
+    /// for a listener. Our numbers must begin beyond all numbers of the old connection:
     /// [`super::InitialSequences::beyond`].
     NewConnection {
-        /// The number after the last one that we used in the old connection.
+        /// The number after the last number that we used in the old connection.
         snd_nxt: SequenceNumber,
     },
 }
@@ -75,7 +75,7 @@ pub struct TimeWaitTable<K> {
 impl<K: Copy + PartialEq> TimeWaitTable<K> {
     /// A table for `capacity` entries.
     pub fn with_capacity(capacity: usize) -> Self {
-        assert!(capacity > 0, "there is room for a connection that is over");
+        assert!(capacity > 0, "the table has room for an entry");
         TimeWaitTable { entries: Ageing::with_capacity(capacity) }
     }
 
@@ -104,7 +104,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         self.entries.remove(index).map(|(key, _)| key)
     }
 
-    /// A segment has arrived for the entry.
+    /// Handles a segment for the entry.
     pub fn segment_arrived(
         &mut self,
         now: Instant,
@@ -147,7 +147,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         TimeWaitVerdict::Respond(answer)
     }
 
-    /// Whether the segment ends where the peer's FIN did, that is, repeats that FIN.
+    /// Whether the segment repeats the peer's FIN, that is, ends at the same number.
     pub fn is_ended_by(&self, id: TimeWaitId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let known = self.entries.get(id.0).filter(|(held, _)| held == key);
         segment.flags.has(TcpFlags::FIN)

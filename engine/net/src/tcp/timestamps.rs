@@ -1,8 +1,9 @@
 //! Timestamps (RFC 7323): a millisecond clock with a different offset for each connection, and the
-//! last value of the peer's clock. They distinguish old duplicates from new segments when sequence
-//! numbers have wrapped (PAWS), and give a round trip sample even after a retransmission (RTTM).
-//! - They are agreed on in both SYNs or not at all. Then every segment but a reset carries them, in
-//!   both directions (§3.2).
+//! last value of the peer's clock. Timestamps distinguish old duplicates from new segments when
+//! sequence numbers have wrapped (PAWS), and give a round trip sample even after a retransmission
+//! (RTTM).
+//! - Both SYNs propose timestamps, or none are used. If they are used, every segment but a reset
+//!   carries them, in both directions (§3.2).
 //! - The peer's value is learned only from a segment that begins no later than our last
 //!   acknowledgment (§4.3). So the echoed time is that of the oldest segment that a delayed
 //!   acknowledgment covers.
@@ -27,7 +28,7 @@ pub struct TimestampClock {
     /// Our clock's value at the start of the machine. It hides how long the machine has been
     /// running.
     pub(super) offset: u32,
-    /// The peer's value to echo.
+    /// The last value of the peer's clock, which we echo.
     pub(super) recent: u32,
 }
 
@@ -43,19 +44,19 @@ impl TimestampClock {
         millis(now).wrapping_add(self.offset)
     }
 
-    /// Whether a segment with `value` was sent before one that we have already seen.
+    /// Whether a segment with `value` was sent before a segment that we have already seen.
     #[inline]
     pub(super) fn has_seen_later_than(&self, value: u32) -> bool {
         (value.wrapping_sub(self.recent) as i32) < 0
     }
 
-    /// Whether a segment with `value` was sent after all that we have seen.
+    /// Whether a segment with `value` was sent after all segments that we have seen.
     pub(super) fn is_before(&self, value: u32) -> bool {
         (value.wrapping_sub(self.recent) as i32) > 0
     }
 
-    /// How long ago we sent the echoed value. `None` when it is impossible. Accurate to half a
-    /// millisecond.
+    /// The time since we sent the echoed value, accurate to half a millisecond. `None` if that is
+    /// impossible.
     pub(super) fn since(&self, now: Instant, echo: u32) -> Option<Micros> {
         let span = Micros::from_millis(u64::from(self.value(now).wrapping_sub(echo)));
         (span <= RTO_MAX).then_some(Micros(span.0 + 500))

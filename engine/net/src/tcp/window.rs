@@ -1,10 +1,10 @@
-//! The receive window: what has arrived in order, what the peer may still send, and what it was
-//! last told.
+//! The receive window: the bytes that have arrived in order, the bytes that the peer may still
+//! send, and the window that it was last told.
 //!
 //! The right edge only moves right, so data within an announced window is accepted (RFC 9293
 //! §3.8.6.2.1). It moves by at least a segment at a time, so that the peer is never tempted to send
-//! a small one (§3.8.6.2.2). With scaling, the wire can express only multiples of 64, and the
-//! announced value is rounded down; the unrounded one is honoured (RFC 7323 §2.4).
+//! a small segment (§3.8.6.2.2). With scaling, the wire can express only multiples of 64, and the
+//! announced value is rounded down; the unrounded window is honoured (RFC 7323 §2.4).
 //!
 //! The width follows the path. When the session consumes a quarter of a window within half a round
 //! trip, the path holds at least half of the window, and the next window is twice as wide. So the
@@ -16,7 +16,7 @@ use machine::Instant;
 use super::alarm::millis;
 use super::sequence::SequenceNumber;
 
-/// How many bytes every connection may have in flight to us or unread, if there are enough blocks.
+/// The bytes that every connection may have in flight to us or unread, if there are enough blocks.
 pub const RECEIVE_WINDOW: u32 = 256 * 1024;
 
 /// The most bytes that one connection may have in flight to us or unread, even on the longest path.
@@ -31,14 +31,15 @@ pub const WINDOW_ON_SYN: u16 = u16::MAX;
 /// The shift of our windows when the peer scales too.
 pub const WINDOW_SHIFT: u8 = 6;
 
-/// How often the window may double.
+/// The most times that the window may double.
 const DOUBLINGS_MAX: u8 = 4;
 
 const _: () = assert!(
     RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX
 );
 
-/// How many segments are acknowledged individually after a sign that the peer repairs a loss.
+/// The number of segments that are acknowledged individually after a sign that the peer repairs a
+/// loss.
 const PROMPT_SEGMENTS: u8 = 16;
 
 /// The assumed round trip when none was measured, in microseconds.
@@ -59,7 +60,7 @@ pub(super) struct ReceiveWindow {
     counted_from: SequenceNumber,
     /// How often the window has doubled.
     doublings: u8,
-    /// How many segments are still to be acknowledged individually.
+    /// The number of segments that are still to be acknowledged individually.
     prompt: u8,
 }
 
@@ -79,15 +80,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// How wide it may be, if there are enough blocks.
+    /// The width that the window may have, if there are enough blocks.
     #[inline]
     pub(super) fn limit(&self) -> u32 {
         (RECEIVE_WINDOW << self.doublings).min(RECEIVE_WINDOW_MAX)
     }
 
     /// Widens the window if the session consumes so much in a round trip that the path holds half
-    /// of it. `kept`: bytes not yet consumed; `round_trip`: in microseconds, zero when none is
-    /// known.
+    /// of the window. `kept`: bytes not yet consumed; `round_trip`: in microseconds, zero when none
+    /// is known.
     #[inline]
     pub(super) fn fit_path(&mut self, now: Instant, kept: u32, round_trip: u32) {
         let taken = self.nxt - kept;
@@ -106,7 +107,8 @@ impl ReceiveWindow {
         (self.counted_at, self.counted_from) = (clock, taken);
     }
 
-    /// The peer repairs a loss, perhaps with a small window: it waits for each acknowledgment.
+    /// Acknowledges the next segments individually: the peer repairs a loss, perhaps with a small
+    /// window, and waits for each acknowledgment.
     pub(super) fn be_prompt(&mut self) {
         self.prompt = PROMPT_SEGMENTS;
     }
@@ -119,7 +121,7 @@ impl ReceiveWindow {
         is_prompt
     }
 
-    /// How many bytes the peer may send beyond RCV.NXT.
+    /// The number of bytes that the peer may send beyond RCV.NXT.
     #[inline]
     pub(super) fn open(&self) -> u32 {
         self.edge.since(self.nxt)

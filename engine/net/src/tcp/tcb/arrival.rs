@@ -44,7 +44,8 @@ impl Tcb {
         }
     }
 
-    /// In a simultaneous open, the peer's SYN comes again, now with the acknowledgment of ours.
+    /// Whether the peer repeats its SYN in a simultaneous open, now with the acknowledgment of
+    /// ours.
     fn is_repeated_syn_ack(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.flags.has(TcpFlags::SYN.with(TcpFlags::ACK))
             && segment.sequence + 1 == self.receive.nxt
@@ -99,7 +100,7 @@ impl Tcb {
             return self.challenge(now);
         }
         if self.has_agreed(TcpFeatures::TIMESTAMPS) && segment.options.timestamps.is_none() {
-            // It is forged, or damaged by a middlebox (RFC 7323 §3.2).
+            // The segment is forged, or damaged by a middlebox (RFC 7323 §3.2).
             return;
         }
         let is_too_old = self.is_too_old(now, segment);
@@ -127,7 +128,7 @@ impl Tcb {
         if segment.payload.len() >= usize::from(self.mss)
             && self.silent_for(now) > self.round_trip.timeout()
         {
-            // A flight that was lost as a whole begins like this: nothing of it shows a gap.
+            // This may be a retransmission after the loss of a whole flight, which leaves no gap.
             self.receive.be_prompt();
         }
         self.heard_at = millis(now);
@@ -140,9 +141,9 @@ impl Tcb {
         }
     }
 
-    /// The segment holds bytes that we have already: our acknowledgment was lost, and each copy is
-    /// answered. An empty segment is only challenged, or two confused ends would answer each other
-    /// for ever.
+    /// Answers an unacceptable segment. If it has bytes, our acknowledgment of them was lost, and
+    /// each copy is answered. An empty segment is only challenged; otherwise two confused ends
+    /// would answer each other for ever.
     fn answer_unacceptable(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         if segment.sequence_len() > 0 {
             self.note_duplicate(segment.sequence, segment.payload.len());
@@ -153,9 +154,9 @@ impl Tcb {
         }
     }
 
-    /// Whether the segment repeats the last one. Trimmed to the window it is an empty one at
-    /// RCV.NXT (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, when the
-    /// bare acknowledgment of our FIN was lost, nothing else may ever bring it.
+    /// Whether the segment repeats the last one. Trimmed to the window, it is empty at RCV.NXT (RFC
+    /// 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, if the bare
+    /// acknowledgment of our FIN was lost, only such a segment may still acknowledge it.
     fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         len > 0 && segment.sequence + len == self.receive.nxt
@@ -171,8 +172,9 @@ impl Tcb {
         })
     }
 
-    /// RFC 7323 §5.3 R3, for a segment that is acceptable, its acknowledgment included. Otherwise
-    /// an attacker that hits the wide window could make all later segments of the peer look old.
+    /// Stores the peer's timestamp (RFC 7323 §5.3 R3). The segment and its acknowledgment must be
+    /// acceptable. Otherwise an attacker that hits the wide window could make all later segments of
+    /// the peer look old.
     #[inline]
     fn learn_timestamp(&mut self, segment: &SegmentRepr<'_>) {
         if let Some(stamps) = segment.options.timestamps
@@ -182,9 +184,9 @@ impl Tcb {
         }
     }
 
-    /// RFC 9293 §3.10.7.4, first step. Two more cases are accepted, in which the acknowledgment
-    /// would be lost for no reason: an empty segment at the right edge, and bytes at RCV.NXT while
-    /// the window is closed (a probe).
+    /// The first step of RFC 9293 §3.10.7.4. Two more cases are accepted, in which the
+    /// acknowledgment would be lost for no reason: an empty segment at the right edge, and bytes at
+    /// RCV.NXT while the window is closed (a probe).
     fn is_acceptable(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         let ahead = segment.sequence.since(self.receive.nxt);
@@ -196,8 +198,8 @@ impl Tcb {
         behind < len
     }
 
-    /// A reset is accepted only at exactly RCV.NXT. Elsewhere in the window it is challenged (RFC
-    /// 5961 §3.2).
+    /// Handles a reset. It is accepted only at exactly RCV.NXT. Elsewhere in the window it is
+    /// challenged (RFC 5961 §3.2).
     fn reset_arrived(
         &mut self,
         now: Instant,
@@ -230,7 +232,7 @@ impl Tcb {
         }
     }
 
-    /// The payload and the FIN of an acceptable segment.
+    /// Handles the payload and the FIN of an acceptable segment.
     fn data_arrived(
         &mut self,
         now: Instant,
@@ -311,15 +313,15 @@ impl Tcb {
                 actions.data = behind..behind + fresh.len();
                 self.receive.nxt = self.receive.nxt + fresh.len() as u32;
             }
-            // The peer sends it again; by then there may be room.
+            // The peer sends these bytes again; by then there may be room.
             None => {}
         }
         self.schedule_acknowledgment(now);
     }
 
     /// Every second full segment is acknowledged at once, and others after a delay (RFC 9293
-    /// §3.8.6.3). While the peer repairs a loss, each is acknowledged at once (RFC 5681 §4.2 asks
-    /// it for the first).
+    /// §3.8.6.3). While the peer repairs a loss, every segment is acknowledged at once (RFC 5681
+    /// §4.2 asks this for the first).
     fn schedule_acknowledgment(&mut self, now: Instant) {
         let unreported = self.receive.nxt.since(self.receive.reported);
         if unreported >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
@@ -355,7 +357,7 @@ impl Tcb {
         self.settle_receive_queue(pools);
     }
 
-    /// The peer's FIN is in order.
+    /// Handles the peer's FIN, which is in order.
     fn fin_arrived(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         self.receive.nxt = self.receive.nxt + 1;
         self.receive.edge = self.receive.edge.later(self.receive.nxt);
@@ -374,8 +376,8 @@ impl Tcb {
         }
     }
 
-    /// Notes whether an acceptable segment was marked, and whether it reports that our echo was
-    /// received.
+    /// Notes whether an acceptable segment was marked, and whether the peer reports that it
+    /// received our echo.
     #[inline]
     fn note_congestion(&mut self, segment: &SegmentRepr<'_>) {
         if !self.has_agreed(TcpFeatures::ECN) {
@@ -426,7 +428,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// Bytes, and perhaps our FIN, are acknowledged for the first time.
+    /// Handles bytes, and perhaps our FIN, that are acknowledged for the first time.
     fn progress(
         &mut self,
         now: Instant,
@@ -469,7 +471,7 @@ impl Tcb {
         }
     }
 
-    /// RFC 5681 §2: an empty segment that changes nothing while data is in flight.
+    /// Whether an empty segment changes nothing while data is in flight (RFC 5681 §2).
     fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.sequence_len() == 0
             && u32::from(segment.window) << self.peer_shift == self.snd_wnd

@@ -1,16 +1,16 @@
 //! Loss recovery: from acknowledgments to retransmissions, and their rate.
 //!
 //! The same recovery serves every peer. The flight knows the data in flight, and a detector marks
-//! what is lost. Then the window is lowered once. Proportional rate reduction paces the sending
+//! the lost data. Then the window is lowered once. Proportional rate reduction paces the sending
 //! until everything in flight at that time is acknowledged. The detector depends on the peer:
-//! - With selective acknowledgments it is RACK, by time (RFC 8985). A tail loss probe makes the
-//!   peer answer when only the last segments are lost.
+//! - With selective acknowledgments, the detector is RACK, which judges by time (RFC 8985). A tail
+//!   loss probe makes the peer answer when only the last segments are lost.
 //! - Without them, three duplicates mean that the first segment is lost, and each partial
-//!   acknowledgment that the next one is (RFC 6582). A duplicate counts as one segment that has
-//!   arrived, at an unknown place (RFC 6937 §3).
-//! - The retransmission timer marks everything old, for every peer.
+//!   acknowledgment means that the next segment is lost (RFC 6582). A duplicate counts as one
+//!   segment that has arrived, at an unknown place (RFC 6937 §3).
+//! - For every peer, the retransmission timer marks all old data as lost.
 //!
-//! Limited transmit (RFC 3042) needs no code of its own: arrived data is not in flight any more and
+//! Limited transmit (RFC 3042) needs no code of its own: arrived data is no longer in flight, and
 //! makes room.
 //!
 //! A loss may turn out to be spurious, because a timestamp echo shows that the first copy arrived
@@ -33,18 +33,18 @@ use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::slow_start::WindowGrowth;
 use crate::tcp::state::{Owed, TcpFeatures};
 
-/// Duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap, RACK is sure
-/// of a loss.
+/// The number of duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap,
+/// RACK is sure of a loss.
 const DUPLICATES: u8 = 3;
 
-/// What one acknowledgment brought.
+/// The effects of one acknowledgment on the flight.
 #[derive(Default)]
 struct AcknowledgmentEffects {
     /// Bytes that have newly arrived.
     arrived: u32,
-    /// The most recently sent run of them.
+    /// The most recently sent run among these bytes.
     newest: Option<Run>,
-    /// Whether some of them are beyond all that had arrived before.
+    /// Whether some of these bytes are beyond all bytes that had arrived before.
     is_in_order: bool,
     /// A range that the peer has received twice.
     duplicate: Option<SackBlock>,
@@ -71,8 +71,8 @@ impl Tcb {
         self.send_queue.as_ref().map_or(RecoveryPhase::Open, |queue| queue.recovery.phase)
     }
 
-    /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Has no effect
-    /// for one that acknowledges only our FIN, which says nothing about data.
+    /// Handles an acceptable acknowledgment that has moved SND.UNA by `ahead`, or is a duplicate.
+    /// One that acknowledges only our FIN has no effect, because it says nothing about data.
     pub(super) fn flight_acknowledged(
         &mut self,
         now: Instant,
@@ -113,7 +113,8 @@ impl Tcb {
         }
     }
 
-    /// Grows the window: data has arrived outside of recovery. `flight`: bytes in flight before.
+    /// Grows the window after data has arrived outside of recovery. `flight`: bytes in flight
+    /// before.
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, effects: &AcknowledgmentEffects) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
         let selective = self.has_agreed(TcpFeatures::SACK);
@@ -205,7 +206,7 @@ impl Tcb {
             {
                 effects.duplicate = blocks.take_first();
             }
-            // In the order of sending. In wire order, newest first, they would look reordered.
+            // Ordered as sent. In wire order, newest first, the blocks would look reordered.
             blocks.sort_by_distance_from(una);
             for block in blocks.as_slice() {
                 if !block.start.is_before(una)
@@ -280,7 +281,7 @@ impl Tcb {
         }
     }
 
-    /// RFC 8985 §6.2 step 5. Returns how long to wait until more data will be lost.
+    /// Marks losses by RFC 8985 §6.2 step 5. Returns how long to wait until more data is lost.
     fn judge_by_time(&mut self, now: Instant) -> Option<Micros> {
         let (mss, smoothed) = (u32::from(self.mss), self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
@@ -301,7 +302,7 @@ impl Tcb {
         wait
     }
 
-    /// RFC 6582 §3.2. Duplicates caused by the retransmissions of a timeout are ignored.
+    /// Marks losses by RFC 6582 §3.2. Ignores duplicates that retransmissions of a timeout caused.
     fn judge_by_duplicates(&mut self, ahead: u32) {
         let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
@@ -319,15 +320,15 @@ impl Tcb {
         }
     }
 
-    /// The next new data tells the peer that our window was reduced (RFC 3168 §6.1.2).
+    /// Lets the next new data tell the peer that our window was reduced (RFC 3168 §6.1.2).
     fn report_reduced_window(&mut self) {
         if self.has_agreed(TcpFeatures::ECN_DATA) {
             self.owe(Owed::REDUCED);
         }
     }
 
-    /// The network is congested: lowers the window, once for all data in flight now. `flight`: how
-    /// much of the window was in use.
+    /// Lowers the window because of congestion, once for all data in flight now. `flight`: the
+    /// bytes of the window that were in use.
     fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         self.congestion.lower(flight, mss);
@@ -368,8 +369,8 @@ impl Tcb {
         }
     }
 
-    /// Undoes a loss that was only a delay. That is so when an acknowledgment echoes a time before
-    /// the first retransmission (Eifel, RFC 3522), or comes before there was any.
+    /// Undoes a loss that was only a delay. The sign is an acknowledgment that echoes a time before
+    /// the first retransmission (Eifel, RFC 3522), or that arrives before any retransmission.
     fn undo_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
         let stamps =
             segment.options.timestamps.filter(|_| self.has_agreed(TcpFeatures::TIMESTAMPS));
@@ -394,8 +395,8 @@ impl Tcb {
         }
     }
 
-    /// The retransmission timer has expired: old data is lost, and the first segment in any case
-    /// (RFC 8985 §6.3). Without selective acknowledgments everything is.
+    /// Handles the expiry of the retransmission timer. The first segment is lost in any case, and
+    /// so is old data (RFC 8985 §6.3). Without selective acknowledgments, all data is lost.
     pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
@@ -425,7 +426,7 @@ impl Tcb {
         recovery.undo = recovery.undo.or(Some(undo));
     }
 
-    /// Bytes were sent; `is_again`: retransmitted. They count against the reduced rate.
+    /// Counts sent bytes against the reduced rate. `is_again`: they were retransmitted.
     #[inline]
     pub(super) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
         let stamp = self.timestamps.stamps(now).value;
@@ -473,8 +474,8 @@ impl Tcb {
             && self.round_trip.smoothed() > 0
     }
 
-    /// Lowers the window if the acknowledgment echoes a new congestion mark, and returns whether it
-    /// did. `flight`: bytes in flight before the acknowledgment.
+    /// Lowers the window if the acknowledgment echoes a new congestion mark. Returns whether it
+    /// has. `flight`: bytes in flight before the acknowledgment.
     fn reacts_to_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
         let is_news = self.phase() == RecoveryPhase::Open && self.snd_una.is_after(self.recover);
         let reacts =

@@ -1,5 +1,5 @@
-//! The output of a connection: when the caller asks, everything that it owes and that the windows
-//! allow.
+//! The output of a connection: everything that it owes and that the windows allow, when the caller
+//! asks for it.
 //!
 //! Each segment is accounted for after `emit` has accepted it, so the next call continues an output
 //! that ended with `CardFull`. Small segments are sent at once (no Nagle). A segment that is small
@@ -25,14 +25,14 @@ use crate::tcp::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 /// The size limits of one output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimits {
-    /// Payload bytes in one output when the card segments it; `None` when each output is one
+    /// The most payload bytes in one output that the card segments. `None`: each output is one
     /// segment.
     pub segmentation_bytes: Option<u32>,
     /// The largest payload that we receive in one segment, as announced in our SYNs.
     pub local_mss: u16,
 }
 
-/// A stretch of queued bytes.
+/// A range of queued bytes, perhaps with the FIN.
 #[derive(Clone, Copy)]
 pub(super) struct ByteRange {
     offset: u32,
@@ -105,8 +105,8 @@ impl Tcb {
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
-            // With the highest number sent: a lower one is outside the window of a peer that has
-            // received everything.
+            // It has the highest number sent. A lower number is outside the window of a peer that
+            // has received everything.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Tcb {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
-    /// Lost data is sent before new data.
+    /// The next range to send. Lost data is sent before new data.
     fn next_stretch(&self, limits: SendLimits) -> Option<ByteRange> {
         if let Some(lost) = self.next_lost() {
             return Some(lost);
@@ -178,14 +178,14 @@ impl Tcb {
         Some(self.with_fin(offset, len))
     }
 
-    /// The FIN is sent with the last data, if the window has room for it.
+    /// A range of new data. The FIN is sent with the last data, if the window has room for it.
     fn with_fin(&self, offset: u32, len: u32) -> ByteRange {
         let end = offset + len;
         let fin = self.fin_unacknowledged() && end == self.queued() && end < self.snd_wnd;
         ByteRange { offset, len, fin }
     }
 
-    /// The first lost stretch, if the congestion window has room for it.
+    /// The first lost range, if the congestion window has room for it.
     #[inline]
     pub(super) fn next_lost(&self) -> Option<ByteRange> {
         if self.lost() == 0 {
@@ -211,7 +211,7 @@ impl Tcb {
         (len > 0 || fin).then_some(ByteRange { offset, len, fin })
     }
 
-    /// New data if the peer accepts any, otherwise the last segment again (RFC 8985 §7.3).
+    /// Sends new data if the peer accepts any, otherwise the last segment again (RFC 8985 §7.3).
     fn probe_tail(
         &mut self,
         now: Instant,
@@ -242,14 +242,14 @@ impl Tcb {
         Ok(())
     }
 
-    /// As much as the window accepts, and one byte (or the FIN) when it is closed.
+    /// A probe of as many bytes as the window accepts, or of one byte (or the FIN) if it is closed.
     fn probe(&self) -> ByteRange {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
         ByteRange { offset: 0, len, fin: queued == 0 }
     }
 
-    /// Sends one stretch and accounts for it.
+    /// Sends one range and accounts for it.
     fn send_stretch(
         &mut self,
         now: Instant,
@@ -297,7 +297,7 @@ impl Tcb {
         let end = start + count;
         let is_probe = self.owes(Owed::PROBE);
         if start == self.snd_una && start == self.snd_max && !is_probe {
-            // Unanswered keep-alive probes before it do not count for this data.
+            // Unanswered keep-alive probes before this data do not count for it.
             self.attempts = 0;
         }
         // A probe beyond the window is not in flight: it is sent again when the window opens.
@@ -336,7 +336,7 @@ impl Tcb {
         (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(TcpFeatures::SACK)
     }
 
-    /// The duplicate first, then the ranges beyond gaps, newest first (RFC 2018 §4, RFC 2883 §4).
+    /// The duplicate, then the ranges beyond gaps, newest first (RFC 2018 §4, RFC 2883 §4).
     fn sack_news(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if self.duplicate_bytes > 0 {
@@ -349,8 +349,8 @@ impl Tcb {
         blocks
     }
 
-    /// Opens the receive window further, if there is room. Only a segment about to be sent does so:
-    /// a window that the peer does not know of is useless.
+    /// Opens the receive window further, if there is room. Called only for a segment about to be
+    /// sent: a window that the peer does not know of is useless.
     fn open_window(&mut self, now: Instant, pools: &Pools) {
         if self.may_receive() {
             let kept = self.kept();
@@ -380,8 +380,8 @@ impl Tcb {
     }
 
     /// Resets the peer. If sent data fills its window, a second reset is sent within the window. A
-    /// peer that lacks some data ignores a reset at the window's end, and a peer that has it all
-    /// accepts no other (RFC 9293 §3.10.7.4).
+    /// peer that lacks some data ignores a reset at the window's end, and a peer that has all data
+    /// accepts only that reset (RFC 9293 §3.10.7.4).
     fn send_reset(
         &mut self,
         now: Instant,
@@ -419,7 +419,7 @@ impl Tcb {
         if self.snd_max == self.snd_una || self.owes(Owed::RETRANSMIT) {
             emit(&self.syn(now, local_mss), &[])?;
             if self.snd_max == self.snd_una {
-                // Nothing was received yet: the wait for it begins now.
+                // Nothing was received yet, so the wait for an answer begins now.
                 self.heard_at = millis(now);
             }
             self.snd_max = self.snd_una + 1;
@@ -454,7 +454,7 @@ impl Tcb {
         }
     }
 
-    /// Asserts what always holds between events. For tests and simulators; costs a few dozen
+    /// Asserts the invariants between events. For tests and simulators; costs a few dozen
     /// instructions.
     pub fn assert_invariants(&self) {
         let end = self.snd_una + self.queued() + 1;

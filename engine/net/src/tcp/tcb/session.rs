@@ -1,9 +1,9 @@
 //! The session's operations on a connection: it queues bytes to send, and consumes or leaves
-//! received ones.
+//! received bytes.
 //!
 //! Bytes to send are copied once, into blocks that are shared with the card and kept until they are
-//! acknowledged; pieces are not copied at all. Received bytes are delivered in place, and only
-//! those that the session leaves are copied.
+//! acknowledged; pieces are not copied at all. Received bytes are delivered in place, and only the
+//! bytes that the session leaves are copied.
 
 use machine::{Instant, Piece};
 use sometimes::buggify;
@@ -16,9 +16,9 @@ use crate::tcp::state::{Owed, State};
 use crate::tcp::window::RECEIVE_WINDOW_SCARCE;
 
 impl Tcb {
-    /// Queues a copy of `bytes`, and returns how many fitted. If not all did, `Actions::send_room`
-    /// follows. Nothing fits, and nothing follows, before the connection is established and after
-    /// it is closed for sending.
+    /// Queues a copy of `bytes`, and returns the number of bytes queued. If some bytes did not fit,
+    /// `Actions::send_room` follows. Before the connection is established, and after it is closed
+    /// for sending, no byte fits and no action follows.
     pub fn send(&mut self, now: Instant, bytes: &[u8], pools: &mut Pools) -> usize {
         if !self.may_queue() || bytes.is_empty() {
             return 0;
@@ -38,11 +38,11 @@ impl Tcb {
         taken
     }
 
-    /// Lets `write` place bytes directly in the send queue. It gets at least `least` bytes and at
-    /// most a block, and returns how many it has written.
+    /// Lets `write` place bytes directly in the send queue. `write` gets a buffer of at least
+    /// `least` bytes and at most a block, and returns the number of bytes written.
     ///
-    /// Returns that number. Returns 0 when there is no room; then `Actions::send_room` follows as
-    /// for `send`. `least`: at most [`machine::BLOCK_BYTES`].
+    /// Returns that number, or 0 if there is no room; then `Actions::send_room` follows as for
+    /// `send`. `least`: at most [`machine::BLOCK_BYTES`].
     pub fn send_with(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Tcb {
         result
     }
 
-    /// How many bytes `send` is certain to accept now.
+    /// The number of bytes that `send` is certain to accept now.
     pub fn send_room(&self, pools: &Pools) -> usize {
         match &self.send_queue {
             _ if !self.may_queue() => 0,
@@ -109,7 +109,7 @@ impl Tcb {
         }
     }
 
-    /// Bytes queued that the peer has not acknowledged.
+    /// The number of queued bytes that the peer has not acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.queued() as usize
     }
@@ -120,8 +120,8 @@ impl Tcb {
         self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
     }
 
-    /// Whether the connection borrows from a pool that has at most one `parts`th left. A queue has
-    /// blocks.
+    /// Whether the connection borrows from a pool of which at most one `parts`th is left. With a
+    /// queue, it borrows blocks too.
     pub fn borrows_scarce(&self, parts: usize, pools: &Pools) -> bool {
         let (sends, receives) = (self.send_queue.is_some(), self.receive_queue.is_some());
         (sends || receives) && pools.blocks_are_down_to_one_in(parts)
@@ -129,9 +129,9 @@ impl Tcb {
             || receives && pools.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// How many bytes may be queued: twice what may be in flight, because while that is
-    /// acknowledged, as much again must be ready. Beyond [`SEND_BYTES`] only a share of what is
-    /// free, which leaves some for later connections.
+    /// The most bytes that may be queued: twice as many as may be in flight. While those in flight
+    /// are acknowledged, as many again must be ready. Beyond [`SEND_BYTES`], the limit is a share
+    /// of the free blocks, so that some are left for later connections.
     fn send_limit(&self, pools: &Pools) -> u32 {
         let wanted = self.congestion.window().min(self.snd_wnd).saturating_mul(2);
         if wanted <= SEND_BYTES {
@@ -144,22 +144,22 @@ impl Tcb {
         matches!(self.state, State::Established | State::CloseWait)
     }
 
-    /// The session waits for room to send: `Actions::send_room` reports it. A send that was cut
-    /// short has requested it already.
+    /// Requests `Actions::send_room` for the time when there is room to send. A send that queued
+    /// only a part of its bytes has requested it already.
     pub fn want_room(&mut self, now: Instant) {
         self.owe(Owed::ROOM);
         self.look_for_room_later(now);
     }
 
-    /// With bytes in flight, an acknowledgment makes room. Otherwise only another connection can,
-    /// and there is no notification of that, so a timer checks.
+    /// Sets a timer to check for room, if nothing is queued. With queued bytes, an acknowledgment
+    /// makes room. Otherwise only another connection makes room, and this one is not notified.
     fn look_for_room_later(&mut self, now: Instant) {
         if self.send_queue.is_none() {
             self.arm_idle(now);
         }
     }
 
-    /// Reports room to the session, if it waits for some and there is enough.
+    /// Reports room to the session, which waits for it, if there is enough.
     pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
@@ -170,8 +170,8 @@ impl Tcb {
         }
     }
 
-    /// Buffers the part of the last `Actions::data` that the session did not consume: exactly its
-    /// last bytes. It must be called before anything else happens to this connection. `waiting`
+    /// Buffers the end of the last `Actions::data`, from the first byte that the session did not
+    /// consume. It must be called before anything else happens to this connection. `waiting`
     /// returns the bytes later.
     pub fn keep(&mut self, bytes: &[u8], pools: &mut Pools) {
         if bytes.is_empty() || self.receive_queue.is_some() || self.state == State::Closed {
@@ -188,24 +188,22 @@ impl Tcb {
             }
             None => 0,
         };
-        assert!(
-            kept == bytes.len(),
-            "room for what a segment brings is found before it is accepted"
-        );
+        assert!(kept == bytes.len(), "a segment is accepted only if its bytes can be kept");
     }
 
-    /// The first contiguous bytes that wait to be read; empty if there are none. More may follow
-    /// them.
+    /// The first contiguous bytes that wait to be read. They are empty if none wait. More may wait
+    /// after them.
     pub fn waiting(&self) -> &[u8] {
         self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
     }
 
-    /// Copies the first waiting bytes into `into`, and returns how many. They stay in the buffer.
+    /// Copies the first waiting bytes into `into`, and returns the number of bytes copied. They
+    /// stay in the buffer.
     pub fn copy_waiting(&self, into: &mut [u8]) -> usize {
         self.receive_queue.as_ref().map_or(0, |queue| queue.copy_front(into))
     }
 
-    /// How many bytes wait to be read.
+    /// The number of bytes that wait to be read.
     pub fn waiting_bytes(&self) -> usize {
         self.receive_queue.as_ref().map_or(0, |queue| queue.readable() as usize)
     }
@@ -232,7 +230,8 @@ impl Tcb {
         }
     }
 
-    /// How many bytes this connection may have buffered or in flight: fewer when blocks are scarce.
+    /// The most bytes that this connection may have buffered or in flight. Fewer are allowed when
+    /// blocks are scarce.
     pub(super) fn window_limit(&self, pools: &Pools) -> u32 {
         let limit = self.receive.limit();
         let sayable = u32::from(u16::MAX) << self.shift();

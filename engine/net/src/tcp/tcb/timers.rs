@@ -1,12 +1,12 @@
 //! The timers of a connection: three alarms, the earliest of which is its one deadline.
-//! - `retransmit`: one of four, see [`AlarmReason`]. While data is in flight it is the timer of RFC
-//!   6298. Before that one expires, it may be the timer of the tail loss probe, or of segments that
-//!   may only be reordered (RFC 8985). While data waits and none may be sent, it is the persist
-//!   timer (RFC 9293 §3.8.6.1). Never two of them.
+//! - `retransmit`: one of four timers ([`AlarmReason`]), and never two at once. While data is in
+//!   flight, it is the retransmission timer of RFC 6298. Before that timer, it may be the timer of
+//!   the tail loss probe, or of segments that may only be reordered (RFC 8985). While data waits
+//!   and none may be sent, it is the persist timer (RFC 9293 §3.8.6.1).
 //! - `acknowledge`: the delayed acknowledgment (RFC 9293 §3.8.6.3).
 //! - `idle`: keep-alive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next check for room
-//!   in the pools. It is not moved with every segment; when it expires, `heard_at` tells how long
-//!   the peer has really been silent.
+//!   in the pools. This alarm is not moved with every segment. When it expires, `heard_at` shows
+//!   how long the peer has really been silent.
 
 use machine::{Instant, Micros};
 
@@ -36,7 +36,7 @@ impl Tcb {
         }
     }
 
-    /// Only notes what to do: `output` does it, and sets the timer again.
+    /// Only records what is owed: `output` sends it, and sets the timer again.
     fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         match self.awaited {
             AlarmReason::Reordered => {
@@ -85,10 +85,10 @@ impl Tcb {
         Micros::from_secs(u64::from(self.user_timeout_secs))
     }
 
-    /// Closes the connection when the peer has acknowledged nothing for `span`: from one second to
-    /// [`USER_TIMEOUT_MAX`], in whole seconds, rounded up (as in RFC 5482 §3.1). It takes effect
-    /// with the next timeout or probe. A SYN is retransmitted at most [`SYN_ATTEMPTS_MAX`] times,
-    /// however long the span.
+    /// Closes the connection when the peer has acknowledged nothing for `span`. The span is from
+    /// one second to [`USER_TIMEOUT_MAX`], rounded up to whole seconds (as in RFC 5482 §3.1). It
+    /// takes effect with the next timeout or probe. A SYN is retransmitted at most
+    /// [`SYN_ATTEMPTS_MAX`] times, however long the span.
     pub fn set_user_timeout(&mut self, span: Micros) {
         let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
         self.user_timeout_secs =
@@ -114,7 +114,7 @@ impl Tcb {
         2 * u64::from(self.round_trip.smoothed()) + 2000
     }
 
-    /// Checks again for losses after `wait`.
+    /// Sets the alarm to check again for losses after `wait`.
     pub(super) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
         self.awaited = AlarmReason::Reordered;
         self.timers.retransmit = Alarm::after(now, wait);
@@ -144,7 +144,7 @@ impl Tcb {
         }
     }
 
-    /// How long nothing was received from the peer, in whole milliseconds.
+    /// The time since the last segment of the peer, in whole milliseconds.
     pub(super) fn silent_for(&self, now: Instant) -> Micros {
         Micros::from_millis(u64::from(millis(now).wrapping_sub(self.heard_at)))
     }
@@ -178,8 +178,9 @@ impl Tcb {
         }
     }
 
-    /// The timer of the tail loss probe comes first if there is one. The acknowledgment of a single
-    /// segment may be delayed, so its probe would come no sooner than its timeout.
+    /// Sets the timer of the tail loss probe, if a probe would be sent before the timeout.
+    /// Otherwise sets the retransmission timer. The acknowledgment of a single segment may be
+    /// delayed, so its probe would be sent no sooner than the timeout.
     fn arm_for_flight(&mut self, now: Instant) {
         let patience = Micros(self.tail_patience());
         let is_single = self.snd_max.since(self.snd_una) <= u32::from(self.mss);
@@ -201,8 +202,8 @@ impl Tcb {
         self.timers.retransmit = Alarm::after(now, Micros(timeout.0.min(left)));
     }
 
-    /// RFC 5681 §4.1: after a pause longer than the timeout, at most the initial window is sent at
-    /// once.
+    /// Lowers the window after a pause longer than the timeout, so that at most the initial window
+    /// is sent at once (RFC 5681 §4.1).
     #[inline]
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
