@@ -1,18 +1,18 @@
 //! The limit on how much memory clients may make one core keep.
 //!
-//! Everything that a client can make the server keep is charged here: request heads, compression
-//! tables, streams, login attempts, header fields that wait for a check. Each holder has a
-//! [`Charge`]. Up to its least share a holder is never refused, so the memory for all least shares
-//! is set aside. Memory above that is lent from a pool that all holders of the core share.
+//! Everything that a client can make the server keep is charged here. Examples are request heads,
+//! compression tables, streams, login attempts, and header fields that wait for a check. Each
+//! holder has a [`Charge`]. Up to its least share a holder is never refused, so the memory for all
+//! least shares is set aside. Memory above that is lent from a pool that all holders of the core
+//! share.
 //!
 //! A network may hold at most as many bytes of the pool as are free, and an address at most half of
 //! the free bytes. These are the dynamic thresholds of shared-memory switches (Choudhury and Hahne,
 //! 1998). One network alone gets half of the pool. Lent memory does not drain by itself. So when
 //! the pool is short, the caller must end holders of addresses and networks above their thresholds
 //! ([`MemoryBudget::is_above_share`]). When n networks want all of the pool, each gets 1/(n + 1) of
-//! it, and another 1/(n + 1) stays free for the next network. For IPv6, a /64 counts as one
-//! address, because a host has a /64 to itself (RFC 6177). A network is a /24 of IPv4 or a /48 of
-//! IPv6.
+//! it. The same amount stays free for the next network. For IPv6, a /64 counts as one address,
+//! because a host has a /64 to itself (RFC 6177). A network is a /24 of IPv4 or a /48 of IPv6.
 //!
 //! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
 //! the table has a fixed size and nothing is evicted from it. A client cannot choose the other

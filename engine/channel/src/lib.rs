@@ -12,9 +12,9 @@
 //! | hearsay | optional information | [`HEARSAY_PER_TURN`] |
 //!
 //! A request carries a [`Ticket`], and the reply returns it. The queues of a link are bounded.
-//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`CoreLinks::ask`] is bounded by [`CREDITS`]: it
-//! refuses a request while that many others have no reply. All other messages are bounded by the
-//! tables and pools of their senders.
+//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`CoreLinks::ask`] refuses a request while
+//! [`CREDITS`] other requests have no reply. All other messages are bounded by the tables and pools
+//! of their senders.
 //!
 //! Invariants:
 //! - Messages of one class leave in the order in which they were queued.
@@ -92,7 +92,7 @@ struct CoreLink<M> {
     sender: Sender<M>,
     receiver: Receiver<M>,
     waiting: RingBacklog<M>,
-    /// Requests without a reply.
+    /// The number of requests without a reply.
     unanswered: usize,
     /// The link is closed: no more messages are sent to the other core.
     is_over: bool,
@@ -153,7 +153,7 @@ impl<M> CoreLinks<M> {
         self.links.is_empty()
     }
 
-    /// The other core of the link with this number, counted from zero.
+    /// The other core of link `number`, counted from zero.
     pub fn other(&self, number: usize) -> Option<CoreId> {
         self.links.get(number).map(|link| link.core)
     }
@@ -163,7 +163,7 @@ impl<M> CoreLinks<M> {
         self.links.iter().map(|link| link.core)
     }
 
-    /// Takes a message that has arrived on the link with this number.
+    /// Takes a message that has arrived on link `number`.
     pub fn receive(&mut self, number: usize) -> Option<M> {
         self.links.get_mut(number)?.receiver.receive()
     }
@@ -179,7 +179,7 @@ impl<M> CoreLinks<M> {
         !self.inbox.is_empty()
     }
 
-    /// Queues a message for a core, possibly this one.
+    /// Queues a message for a core, which may be this core.
     pub fn tell(&mut self, core: CoreId, class: Class, message: M) {
         if core == self.own {
             return self.inbox.push_back(message);
@@ -197,7 +197,7 @@ impl<M> CoreLinks<M> {
 
     /// Queues a request that another core will answer.
     ///
-    /// Errors: the request, if too many have no reply yet.
+    /// Errors: the request, if too many requests have no reply yet.
     pub fn ask(&mut self, core: CoreId, class: Class, request: M) -> Result<(), M> {
         match self.link(core) {
             Some(link) if link.unanswered < CREDITS && !link.is_over => link.unanswered += 1,

@@ -17,7 +17,7 @@ const ARP_BYTES: usize = 28;
 /// The shortest time between two defences of our address against another machine (RFC 5227 §2.4).
 const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
 
-/// What an ARP packet means beyond the cache.
+/// The consequence of an ARP packet outside the neighbour cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArpOutcome {
     Nothing,
@@ -31,7 +31,7 @@ pub(crate) enum ArpOutcome {
 }
 
 impl Link {
-    /// An ARP packet came (RFC 826, RFC 5227).
+    /// Handles a received ARP packet (RFC 826, RFC 5227).
     pub(crate) fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) -> ArpOutcome {
         let parsed = ArpPacket::new_checked(bytes).and_then(|packet| ArpRepr::parse(&packet));
         let Ok(ArpRepr::EthernetIpv4 {
@@ -76,7 +76,7 @@ impl Link {
         ArpOutcome::Nothing
     }
 
-    /// Another core has heard a neighbour's hardware address.
+    /// Learns a neighbour's hardware address from another core, which received it.
     pub(crate) fn neighbour_heard(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet) {
         self.neighbour_learned(now, address, hardware, ArpOrigin::Other);
     }

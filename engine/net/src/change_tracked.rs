@@ -1,9 +1,9 @@
 //! A part of the network with timers, and whether it has changed since its deadline was last read.
 //!
-//! There are six such parts, and they are nearly always at rest. So a turn does not ask each of
-//! them for its deadline. Their earliest deadline is cached ([`crate::Net::next_deadline`]) until
-//! one of them changes. A change needs a mutable borrow of the part, and each mutable borrow counts
-//! as a change: no deadline can be forgotten.
+//! Six parts of the network have timers, and they are nearly always at rest. So a turn does not ask
+//! each part for its deadline. The earliest deadline of all parts is cached
+//! ([`crate::Net::next_deadline`]) until a part changes. A change needs a mutable borrow of the
+//! part, and each mutable borrow counts as a change. So no deadline can be forgotten.
 
 use core::ops::{Deref, DerefMut};
 
@@ -24,7 +24,7 @@ impl<T> ChangeTracked<T> {
         self.has_changed
     }
 
-    /// The deadline has been read. It is valid until the next mutable borrow.
+    /// Marks the deadline as read: it is valid until the next mutable borrow.
     #[inline]
     pub(crate) fn clear_change(&mut self) {
         self.has_changed = false;

@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, computed 64 bits at a
 //! time.
 //!
-//! Sums are kept in the machine's own byte order, as words lie in memory, and unfolded. RFC 1071 §2
-//! shows that neither matters until the end. [`Sum::field`] and [`Sum::is_valid`] finish a sum.
+//! A partial sum is in the byte order of the machine, and is not folded to 16 bits. RFC 1071 §2
+//! shows that both steps can wait until the end: [`Sum::field`] and [`Sum::is_valid`] finish a sum.
 
 use crate::ip::Ip;
 
@@ -32,7 +32,7 @@ impl Sum {
         }
         match (rest, bytes.last_chunk()) {
             ([], _) => sum,
-            // The last eight bytes, without those that were added before.
+            // The last eight bytes, without the bytes that were added already.
             (_, Some(last)) => {
                 sum.plus((u64::from_le_bytes(*last) >> (64 - 8 * rest.len())).to_le())
             }
@@ -76,9 +76,9 @@ impl Sum {
         self.plus(u64::from(other.fold().swap_bytes()))
     }
 
-    /// The pseudo header of a transport packet of `length` bytes, over IPv4 (RFC 9293 §3.1) or IPv6
-    /// (RFC 8200 §8.1). The same code serves both: an IPv4 address in 128 bits adds 0xffff, which
-    /// is zero in one's complement.
+    /// The sum of the pseudo header of a transport packet of `length` bytes, over IPv4 (RFC 9293
+    /// §3.1) or IPv6 (RFC 8200 §8.1). The same code serves both: an IPv4 address in 128 bits adds
+    /// 0xffff, which is zero in one's complement.
     #[inline]
     pub(crate) fn pseudo_header(source: Ip, destination: Ip, protocol: u8, length: u16) -> Sum {
         let ([a, b], [c, d]) = (source.words(), destination.words());
@@ -103,14 +103,14 @@ impl Sum {
         self.fold().to_ne_bytes()
     }
 
-    /// Whether the summed data is intact. It must include the checksum field.
+    /// Whether the summed data is intact. The summed data must include the checksum field.
     #[inline]
     pub(crate) fn is_valid(self) -> bool {
         self.fold() == 0xffff
     }
 
-    /// Adding both halves of a word leaves the sum in the upper half, with the carry of the lower
-    /// half included.
+    /// Folds the sum to 16 bits. The addition of both halves of a word leaves the sum in the upper
+    /// half, with the carry of the lower half included.
     #[inline]
     fn fold(self) -> u16 {
         let half = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
@@ -118,7 +118,7 @@ impl Sum {
     }
 }
 
-/// Fewer than eight bytes, as if zeros followed.
+/// Reads fewer than eight bytes as a word, padded with zeros.
 fn short(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     for (to, from) in word.iter_mut().zip(bytes) {

@@ -1,5 +1,4 @@
-//! The configuration of the network at construction: the address, or that DHCP assigns one, and all
-//! limits.
+//! The configuration of the network at construction: the source of its addresses, and all limits.
 
 use core::net::Ipv6Addr;
 
@@ -8,14 +7,14 @@ use machine::CoreId;
 use crate::interface::Ipv4Interface;
 use crate::tcp::PoolSizes;
 
-/// Where our IPv4 address comes from.
+/// The source of our IPv4 address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressing {
-    /// None: IPv4 is off.
+    /// No address: IPv4 is off.
     None,
-    /// A DHCP server.
+    /// A DHCP server assigns the address.
     Dhcp,
-    /// The configuration.
+    /// The configuration states the address.
     Static(Ipv4Interface),
 }
 
@@ -39,31 +38,31 @@ impl Ipv6Address {
     }
 }
 
-/// Where our IPv6 addresses come from. Unless there are none, there is a link-local address too.
+/// The source of our IPv6 addresses. If IPv6 is on, we have a link-local address too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ipv6Addressing {
-    /// None: IPv6 is off.
+    /// No address: IPv6 is off.
     None,
-    /// The prefixes that routers advertise (RFC 4862).
+    /// Routers advertise the prefixes of the addresses (RFC 4862).
     Automatic,
-    /// The configuration. Router advertisements are ignored.
+    /// The configuration states the addresses. Router advertisements are ignored.
     Static {
         /// The addresses; unused places are `None`.
         addresses: [Option<Ipv6Address>; IPV6_FIXED_MAX],
-        /// The router for everything outside their networks.
+        /// The router for all addresses outside these networks.
         gateway: Option<Ipv6Addr>,
     },
 }
 
-/// The limits of one core. No table grows later.
+/// The limits of one core. No table grows after construction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections.
+    /// The most connections.
     pub connections: usize,
-    /// Handshakes in progress that are stored. Further ones are answered with SYN cookies; with
-    /// zero, all are.
+    /// The most handshakes in progress that are stored. Any SYN beyond them is answered with a SYN
+    /// cookie.
     pub half_open: usize,
-    /// Connections in TIME-WAIT.
+    /// The most connections in TIME-WAIT.
     pub time_wait: usize,
     /// The buffers that connections borrow while they have data to send or to keep.
     pub pools: PoolSizes,
@@ -72,17 +71,17 @@ pub struct Limits {
 /// The most cores of one machine.
 pub const CORES_MAX: usize = 16;
 
-/// Which core a network runs on, and how many there are.
+/// The core that a network runs on, and the number of cores of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cores {
-    /// This core.
+    /// The core of this network.
     pub own: CoreId,
-    /// How many there are, at most [`CORES_MAX`].
+    /// The number of cores, at most [`CORES_MAX`].
     pub count: u8,
 }
 
 impl Cores {
-    /// The only core.
+    /// The cores of a machine with one core.
     pub const ALONE: Cores = Cores { own: CoreId(0), count: 1 };
 
     /// Whether this core acts for the machine.
@@ -102,16 +101,17 @@ pub(crate) const FIRST: CoreId = CoreId(0);
 /// The configuration for [`crate::Net::new`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Where our IPv4 address comes from.
+    /// The source of our IPv4 address.
     pub addressing: Addressing,
-    /// Where our IPv6 addresses come from.
+    /// The source of our IPv6 addresses.
     pub ipv6: Ipv6Addressing,
     /// The limits.
     pub limits: Limits,
-    /// Which core this is.
+    /// The core of this network, and the number of cores.
     pub cores: Cores,
 }
 
-/// Identifies a service of the user: each connection to its port is reported with it.
+/// Identifies a service of the user. Each accepted connection is reported with the service that
+/// listens on its port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Service(pub u8);

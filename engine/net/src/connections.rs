@@ -38,23 +38,24 @@ use crate::template::{TCP_BYTES, Template};
 
 /// The most ports that can be listened on.
 const LISTENERS_MAX: usize = 32;
-/// The rate and burst of resets for segments of unknown connections. Each one tells a scanner
+/// The rate and burst of resets for segments of unknown connections. Each reset tells a scanner
 /// something and costs a frame.
 const RESETS_PER_SECOND: u64 = 200;
 const RESETS_AT_ONCE: u64 = 50;
-/// The most payload in one frame that the card segments: what fits a packet of either family with
-/// all headers.
+/// The most payload bytes in one frame that the card segments. With all headers they fit a packet
+/// of IPv4 and of IPv6.
 const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
 
-/// The most handshakes and TIME-WAIT entries that expire in one turn. Each costs no more than a
-/// received frame. A turn that adds more new ones than this takes long anyway.
+/// The most handshakes that expire in one turn, and the most TIME-WAIT entries. Each costs at most
+/// as much as a received frame. A turn that adds more new entries than this takes long anyway.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
-/// A connection: its TCB, the headers of its segments, and what the tables need to find it.
+/// A connection: its TCB, the headers of its segments, and its state outside the TCB.
 struct TcpConnection {
     tcb: Tcb,
     template: Template,
-    /// The deadline that is set for it; never later than the TCB's own.
+    /// The deadline that is set for it in the delay queue; never later than the deadline of the
+    /// TCB.
     armed_for: Instant,
     /// One beyond the highest sequence number sent so far, to detect retransmissions.
     sent_to: SequenceNumber,
@@ -62,7 +63,8 @@ struct TcpConnection {
     user_is_done: bool,
 }
 
-const _: () = assert!(size_of::<TcpConnection>() <= 240, "an idle connection costs little here");
+const _: () =
+    assert!(size_of::<TcpConnection>() <= 240, "an idle connection takes at most 240 bytes");
 
 /// All connections of one core.
 pub(crate) struct Tcp {
@@ -95,7 +97,7 @@ impl Tcp {
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES;
 
-    /// `keys`: the same on all cores.
+    /// `keys`: yields the same keys on all cores.
     pub(crate) fn new(config: &Config, card: &Card, keys: &mut Random, now: Instant) -> Tcp {
         let limits = &config.limits;
         let local_mss = card.mtu.saturating_sub((IPV4_BYTES + TCP_BYTES) as u16);
@@ -127,7 +129,7 @@ impl Tcp {
         }
     }
 
-    /// False when too many ports are open, or this one already is.
+    /// Listens on `port`. Returns false if the port is open already, or too many ports are open.
     pub(crate) fn listen(&mut self, port: u16, service: Service) -> bool {
         self.service_of(port).is_none() && self.listeners.push((port, service)).is_ok()
     }
@@ -140,28 +142,28 @@ impl Tcp {
         self.listeners.iter().find(|(listened, _)| *listened == port).map(|(_, service)| *service)
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub(crate) fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// How many incoming handshakes are in progress.
+    /// The number of incoming handshakes in progress.
     pub(crate) fn handshake_count(&self) -> usize {
         self.half_open.len()
     }
 
-    /// How many connections are in TIME-WAIT.
+    /// The number of connections in TIME-WAIT.
     pub(crate) fn time_wait_count(&self) -> usize {
         self.time_wait.len()
     }
 
-    /// How many flows are in the flow table.
+    /// The number of flows in the flow table.
     #[cfg(test)]
     pub(crate) fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// The bucket of a flow, the same on all cores.
+    /// The bucket of a flow, which is the same on all cores.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         self.flows.bucket(flow)
     }
@@ -170,7 +172,7 @@ impl Tcp {
         &self.pools
     }
 
-    /// A block to be filled and sent. `None` when sending must wait.
+    /// Lends a block to be filled and sent. `None`: no block is free, so sending must wait.
     pub(crate) fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.pools.lend_block()
     }
@@ -293,8 +295,8 @@ impl Tcp {
         }
     }
 
-    /// A connection has had activity. The out phase produces its output and sets its timer, once in
-    /// a turn.
+    /// Puts a connection with activity into the touched queue. The out phase produces its output
+    /// and sets its timer, once a turn.
     #[inline]
     fn touch(&mut self, connection: ConnectionId) {
         self.touched.resume(connection.0);
@@ -305,7 +307,7 @@ impl Tcp {
         !self.touched.is_empty()
     }
 
-    /// The next deadline of any connection.
+    /// The next deadline of all connections.
     pub(crate) fn next_deadline(&self) -> Instant {
         let stranded_at = if self.ending_from.is_some() { Instant::START } else { Instant::NEVER };
         Instant::or_never(self.timers.next_deadline()).min(stranded_at)
@@ -338,13 +340,13 @@ impl Tcp {
         }
     }
 
-    /// When the next of them expires.
+    /// When the next handshake or TIME-WAIT entry expires.
     pub(crate) fn next_forgotten(&self) -> Instant {
         Instant::or_never(self.half_open.next_deadline())
             .min(Instant::or_never(self.time_wait.next_deadline()))
     }
 
-    /// Whether that may have changed since [`Tcp::clear_change`].
+    /// Whether [`Tcp::next_forgotten`] may have changed since [`Tcp::clear_change`].
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {
         self.half_open.has_changed() | self.time_wait.has_changed()
@@ -356,12 +358,12 @@ impl Tcp {
         self.time_wait.clear_change();
     }
 
-    /// We have lost an address: its connections are to be closed.
+    /// Starts to close the connections of an address that we have lost.
     pub(crate) fn address_lost(&mut self) {
         self.ending_from = Some(0);
     }
 
-    /// Closes the connections of a lost address. Their peers cannot be told.
+    /// Closes the connections of a lost address. Nothing can be sent to their peers.
     pub(crate) fn end_stranded(
         &mut self,
         now: Instant,
@@ -396,7 +398,7 @@ impl Tcp {
         }
     }
 
-    /// Removes a closed connection, except for its TIME-WAIT entry.
+    /// Removes a closed connection. `remember`: the TIME-WAIT entry that replaces it.
     fn remove_closed(
         &mut self,
         now: Instant,
@@ -405,7 +407,7 @@ impl Tcp {
         other_cores: &mut Option<MulticoreState>,
     ) {
         let Some(mut gone) = self.connections.remove(connection.0) else {
-            unreachable!("no connection endpoints twice")
+            unreachable!("the connection was removed before")
         };
         let flow = gone.template.flow();
         gone.tcb.release(&mut self.pools);
@@ -429,7 +431,7 @@ impl Tcp {
         self.flow_closed(flow, other_cores);
     }
 
-    /// A flow now leads to a connection or handshake of this core.
+    /// Records for the other cores that a flow has a connection or handshake on this core.
     #[inline]
     fn flow_opened(&self, flow: &Flow, other_cores: &mut Option<MulticoreState>) {
         if let Some(other_cores) = other_cores {
@@ -437,7 +439,8 @@ impl Tcp {
         }
     }
 
-    /// A flow no longer leads to a connection or handshake of this core.
+    /// Records for the other cores that a flow no longer has a connection or handshake on this
+    /// core.
     #[inline]
     fn flow_closed(&self, flow: &Flow, other_cores: &mut Option<MulticoreState>) {
         if let Some(other_cores) = other_cores {

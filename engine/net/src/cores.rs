@@ -1,4 +1,4 @@
-//! Several cores as one machine: what a core does with frames that belong to another core, and what
+//! Several cores as one machine: how a core passes on frames that belong to another core, and what
 //! the cores tell each other.
 //!
 //! Each core has a [`crate::Net`], and no two share anything. To the network they look like one
@@ -11,19 +11,20 @@
 //! - **If the card has fewer queues than there are cores**, the receiving cores steer
 //!   ([`steering`]). With `q` queues, core `r` receives for the cores `r`, `r + q`, `r + 2q` and so
 //!   on. With one queue for each core, nothing is steered.
-//! - **A stray**, a segment of no connection known here, goes round all cores until one knows it.
-//!   If none does, exactly one of them answers as if it were the only core ([`strays`]).
+//! - **A stray** is a segment of a connection that its core does not know. It goes round all cores
+//!   until one knows the connection. If none does, exactly one of them answers as if it were the
+//!   only core ([`strays`]).
 //!
-//! The cores send each other [`NetMessage`]s. The machine that runs the networks delivers them, in
-//! order in each direction.
+//! The cores send each other [`NetMessage`]s. The machine that runs the networks delivers these
+//! messages, in order in each direction.
 //!
 //! Invariants:
-//! - A message that was taken from here is never lost. State (addresses, loads) is sent when it
-//!   differs from what was sent last, so it needs no queue. Frames beyond a bound are dropped here
-//!   and counted.
+//! - A message that [`MulticoreState::next_message`] has returned is never lost. State (addresses,
+//!   loads) is sent when it differs from what was sent last, so it needs no queue. Frames beyond a
+//!   limit are dropped before they become messages, and counted.
 //! - The buffer of a frame belongs to one card and always returns to it. A limited number of
-//!   buffers is on other cores at a time, and each core has a share of it ([`away`]).
-//! - A machine with one core has none of this, at the cost of one check for each frame.
+//!   buffers is on other cores at a time, and each core has a share of that number ([`away`]).
+//! - A machine with one core has no such state, and pays one check for each frame.
 
 mod away;
 mod core_queue;
@@ -55,25 +56,26 @@ pub(crate) struct MulticoreState {
     cores: Cores,
     /// The time of the turn in which the current frame was received.
     now: Instant,
-    /// How many cores have already passed the current frame on because they do not know it.
+    /// How many cores have already passed the current frame on, because they do not know its
+    /// connection.
     hops: u8,
     /// The core that answers the current frame if no core knows it.
     answerer: Option<CoreId>,
-    /// Where the current frame goes from here, if it goes on.
+    /// The next core for the current frame, if this core passes it on.
     onward: Option<Onward>,
     /// The queue for each core; this core's own stays empty.
     outgoing: Vec<CoreQueue>,
     /// Buffers of our card that are on other cores.
     away: Away,
-    /// The connections on this core, if another core steers for it.
+    /// The connections on this core, if a core steers segments to it.
     holdings: Option<Holdings>,
     /// Which core owns which connections, if this core steers.
     steering: Option<Steering>,
 }
 
 impl MulticoreState {
-    /// `None` on a machine with one core. `queues`: how many cores have a receive queue.
-    /// `connections_max`: how many connections each core may have.
+    /// `None` on a machine with one core. `queues`: the number of cores with a receive queue.
+    /// `connections_max`: the most connections of each core.
     pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<MulticoreState> {
         assert!(
             cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
@@ -100,7 +102,7 @@ impl MulticoreState {
         })
     }
 
-    /// Whether all cores have seen the current frame: it is answered here.
+    /// Whether all cores have seen the current frame, so that this core answers it.
     pub(crate) fn all_have_looked(&self) -> bool {
         self.hops == self.cores.count
     }
@@ -121,7 +123,7 @@ impl MulticoreState {
         }
     }
 
-    /// A core that steers for itself applies its own load changes directly; others send them in
+    /// Applies the load changes of this core if it steers for itself. Other cores send them in
     /// messages.
     fn tell_steering(&mut self) {
         if let (Some(steering), Some(holdings)) = (&mut self.steering, &mut self.holdings) {
@@ -159,7 +161,8 @@ impl MulticoreState {
         Ok(())
     }
 
-    /// Whether no connection is open here, or known on the cores that this core steers for.
+    /// Whether no connection is open on this core, and none is known on the cores that it steers
+    /// for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.holdings.as_ref().is_none_or(Holdings::is_empty)
@@ -170,8 +173,8 @@ impl MulticoreState {
         self.cores
     }
 
-    /// A frame has arrived on the card of this core. False: it goes to another core. `bucket`:
-    /// returns the bucket of a flow.
+    /// Decides which core a frame from our card belongs to. False: it belongs to another core.
+    /// `bucket`: returns the bucket of a flow.
     pub(crate) fn is_for_us(
         &mut self,
         now: Instant,
@@ -193,21 +196,22 @@ impl MulticoreState {
         self.onward.is_none()
     }
 
-    /// Whether the current frame goes on to another core.
+    /// Whether the current frame is passed on to another core.
     pub(crate) fn is_forwarded(&self) -> bool {
         self.onward.is_some()
     }
 
-    /// A frame of our card has been handled. It goes on, or is returned.
+    /// Passes a frame of our card on to its next core. Returns the frame if there is no room for
+    /// it.
     pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
         let Some(onward) = self.onward.take() else {
-            unreachable!("a frame that goes on to no core")
+            unreachable!("a frame to be passed on without a next core")
         };
         let home = Home { core: self.cores.own, charged_to: onward.core };
         self.pass_on(frame, Some(home), onward, counters).err()
     }
 
-    /// Another core has passed a frame on to this one.
+    /// Prepares for a frame that another core has passed on to this one.
     pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &PassedFrame) {
         (self.now, self.hops, self.answerer, self.onward) =
             (now, passed.hops, passed.answerer, None);
@@ -219,7 +223,8 @@ impl MulticoreState {
         }
     }
 
-    /// A passed frame has been handled. It goes on, or home; it is returned if its home is here.
+    /// Finishes with a passed frame: passes it on, or returns its buffer to its home. Returns the
+    /// frame if this core is its home.
     pub(crate) fn passed_handled(
         &mut self,
         passed: PassedFrame,
@@ -230,7 +235,7 @@ impl MulticoreState {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
         };
-        // A frame without a home was made of reassembled fragments, and ends here.
+        // A frame without a home was made of reassembled fragments. It is dropped here.
         let home = home?;
         if home.core == self.cores.own {
             return Some(frame);
@@ -242,12 +247,12 @@ impl MulticoreState {
         None
     }
 
-    /// The buffer of a frame of our card has come home.
+    /// Records that a buffer of our card has returned.
     pub(crate) fn came_home(&mut self, charged_to: CoreId) {
         self.away.came_home(charged_to);
     }
 
-    /// A core that this core steers for reports its load.
+    /// Records the load of a core that this core steers for.
     pub(crate) fn load_reported(&mut self, load: &Load) {
         let Some(steering) = &mut self.steering else {
             unreachable!("a load reported to a core that steers nothing")
@@ -284,12 +289,12 @@ impl MulticoreState {
             || self.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
     }
 
-    /// How many frames of our card are on other cores.
+    /// The number of frames of our card that are on other cores.
     pub(crate) fn frames_away(&self) -> usize {
         self.away.frames()
     }
 
-    /// The first core passes news from the link on to the other cores.
+    /// Passes news from the link on to the other cores, if this is the first core.
     pub(crate) fn pass_on_link_news(&mut self, link_news: LinkNews) {
         if self.cores.is_first() {
             self.others().for_each(|queue| queue.push_link_news(link_news));

@@ -11,11 +11,11 @@ use machine::Micros;
 pub enum Counter {
     /// Frames received from the card.
     FramesIn,
-    /// Bytes in them, headers included.
+    /// Bytes in received frames, headers included.
     BytesIn,
     /// Frames queued at the card. A frame that the card segments counts once.
     FramesOut,
-    /// Bytes in them, headers included.
+    /// Bytes in queued frames, headers included.
     BytesOut,
     /// Turns in which the card's ring had no room for all output.
     CardFull,
@@ -24,14 +24,15 @@ pub enum Counter {
 
     /// Frames that this core passed on to the core of their connection.
     Steered,
-    /// Segments for no connection known here, sent round the other cores.
+    /// Segments that this core sent round the other cores, because it does not know their
+    /// connection.
     Strays,
-    /// Frames that other cores passed to this one.
+    /// Frames that other cores passed to this core.
     PassedIn,
-    /// The total delay of these frames in microseconds, from the turn in which one core received a
-    /// frame to the turn in which this core did.
+    /// The total delay of these frames in microseconds. The delay of a frame runs from the turn in
+    /// which the other core handled it to the turn in which this core received it.
     PassedInMicros,
-    /// The longest delay of one of them, in microseconds.
+    /// The longest delay of one passed frame, in microseconds.
     PassedInMicrosMax,
     /// Dropped: too many frames waited for another core.
     DroppedBetweenCores,
@@ -42,16 +43,16 @@ pub enum Counter {
     DroppedUnknownProtocol,
     /// Dropped: a header that is too short, too long, or has impossible fields.
     DroppedMalformed,
-    /// Dropped: an invalid source address, or our own.
+    /// Dropped: the source address is invalid, or is our own.
     DroppedBadSource,
-    /// Dropped: a destination that is not ours.
+    /// Dropped: the destination address is not ours.
     DroppedBadDestination,
     /// Dropped: a wrong checksum at any layer.
     DroppedChecksum,
     /// Dropped: a UDP datagram for an unbound port.
     DroppedNoListener,
-    /// Dropped: an IP packet that waited for a neighbour that did not answer, or that had no room
-    /// to wait.
+    /// Dropped: an IP packet for a neighbour that did not answer, or an IP packet that found no
+    /// room to wait for its neighbour.
     DroppedUnresolved,
     /// Dropped: no route to the destination.
     DroppedNoRoute,
@@ -69,9 +70,10 @@ pub enum Counter {
     NeighbourAdvertisementsOut,
     /// Router solicitations sent.
     RouterSolicitationsOut,
-    /// Reports sent of the multicast groups that we listen to.
+    /// Reports sent about the multicast groups that we listen to.
     ListenerReportsOut,
-    /// Messages that show another machine using an IPv6 address that is, or was to be, ours.
+    /// Messages that show that another machine uses an IPv6 address of ours, or one that we were
+    /// about to use.
     Duplicates,
     /// Redirects received; all are ignored.
     RedirectsIgnored,
@@ -80,7 +82,8 @@ pub enum Counter {
     FragmentsIn,
     /// Datagrams reassembled from fragments.
     Reassembled,
-    /// Datagrams that failed reassembly: too late, too long, overlapping, or evicted by newer ones.
+    /// Datagrams that failed reassembly: their fragments came too late, were too long, overlapped,
+    /// or were evicted by newer ones.
     ReassemblyFailed,
 
     /// ICMP echo requests answered.
@@ -109,7 +112,7 @@ pub enum Counter {
     Connects,
     /// SYNs answered with a cookie because there was no room to store them.
     CookiesOut,
-    /// Valid cookies that came back.
+    /// Valid cookies that peers returned.
     CookiesIn,
     /// SYNs not answered because a table was full. A real client sends its SYN again.
     RefusedFull,
@@ -123,7 +126,7 @@ pub enum Counter {
     Retransmits,
 }
 
-/// How many counters there are.
+/// The number of counters.
 const COUNTERS: usize = Counter::Retransmits as usize + 1;
 
 /// The value of each counter since the start.
@@ -161,12 +164,12 @@ impl Counters {
         *self.of_mut(counter) = before;
     }
 
-    /// Another core has passed a frame on, `lay` after it received it.
-    pub(crate) fn frame_was_passed(&mut self, lay: Micros) {
+    /// Counts a frame that another core has passed on, with its `delay`.
+    pub(crate) fn frame_was_passed(&mut self, delay: Micros) {
         self.count(Counter::PassedIn);
-        self.add(Counter::PassedInMicros, lay.0);
+        self.add(Counter::PassedInMicros, delay.0);
         let max = self.of_mut(Counter::PassedInMicrosMax);
-        *max = lay.0.max(*max);
+        *max = delay.0.max(*max);
     }
 
     #[inline]

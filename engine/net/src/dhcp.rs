@@ -1,20 +1,20 @@
 //! The DHCP client (RFC 2131, RFC 2132): gets an address, keeps it while the server extends the
 //! lease, and starts over otherwise.
 //!
-//! It is a state machine fed with messages and time. [`Dhcp::next_step`] returns what it wants
-//! done.
+//! The client is a state machine. Its inputs are messages and the time. [`Dhcp::next_step`] returns
+//! its next action.
 //! ```text
 //!   Discovery ─DISCOVER─> Offer ─REQUEST─> Acknowledgement ─ACK─> Renewal (bound) ─T1─> Extension
 //!       ^                                        │ NAK, silence        ^                    │  ACK
 //!       └────────────────────────────────────────┴───── NAK, expiry ───┴────────────────────┘
 //! ```
 //!
-//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1). They start lower
-//!   than the RFC says: a server on the link answers within milliseconds, and a link that is just
-//!   coming up often loses the first message.
+//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1). The first wait is
+//!   shorter than in the RFC, because a server on the link answers within milliseconds. Also, a
+//!   link that is just coming up often loses the first message.
 //! - The start has no random delay (§4.4.1), and an acknowledged address is used at once. If
-//!   another machine claims it within [`PROBATION`], it is declined. Probing first would cost
-//!   seconds at each boot.
+//!   another machine claims it within [`PROBATION`], the client declines it. Probing first would
+//!   cost seconds at each boot.
 //! - The client accepts only answers to its last request, from the server that it chose.
 
 use core::net::Ipv4Addr;
@@ -29,15 +29,17 @@ mod message;
 pub(crate) use message::{CLIENT_PORT, SERVER_PORT};
 use message::{DhcpReply, DhcpReplyKind};
 
-/// How long after its acknowledgement an address is declined if another machine claims it.
+/// The time after the acknowledgement of an address in which the client declines it if another
+/// machine claims it.
 pub(crate) const PROBATION: Micros = Micros::from_secs(10);
-/// The wait after a declined address (RFC 2131 §3.1.5), and after a refusal.
+/// The wait after the client has declined an address (RFC 2131 §3.1.5), or the server has refused
+/// one.
 const PAUSE: Micros = Micros::from_secs(10);
 /// The least time between two attempts to extend a lease (RFC 2131 §4.4.5).
 const EXTEND_AGAIN_MIN: Micros = Micros::from_secs(60);
-/// Requests for an offered address until the client discovers again.
+/// The most requests for an offered address, before the client looks for servers again.
 const REQUESTS_MAX: u8 = 4;
-/// The shortest lease; shorter ones are treated as this long.
+/// The shortest lease. The client treats a shorter lease as one of this length.
 const LEASE_MIN: Micros = Micros::from_secs(30);
 
 /// The most name servers that are stored.
@@ -82,7 +84,7 @@ enum Expect {
     },
 }
 
-/// What the client wants done.
+/// An action that the client asks its caller for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DhcpAction {
     /// Send this message.
@@ -95,7 +97,7 @@ pub(crate) enum DhcpAction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) kind: DhcpRequestKind,
-    /// The destination; `None` for broadcast.
+    /// The server to send it to; `None` for broadcast.
     pub(crate) server: Option<Ipv4Addr>,
     /// Our source address; unspecified while we have none.
     pub(crate) source: Ipv4Addr,
@@ -104,7 +106,7 @@ pub(crate) struct Request {
     hardware: Ethernet,
 }
 
-/// What a message asks for.
+/// The purpose of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DhcpRequestKind {
     Discover,
@@ -113,13 +115,13 @@ pub(crate) enum DhcpRequestKind {
     Decline { address: Ipv4Addr, server: Ipv4Addr },
 }
 
-/// What a received message has changed.
+/// The effect of a received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LeaseChange {
     Nothing,
     /// There is a new or extended lease: [`Dhcp::lease`].
     Leased,
-    /// The address must not be used any more.
+    /// The client must stop using the address.
     Refused,
 }
 
@@ -145,7 +147,7 @@ impl Dhcp {
         self.lease.as_ref()
     }
 
-    /// When [`Dhcp::next_step`] has something to do.
+    /// When [`Dhcp::next_step`] next has an action.
     pub(crate) fn next_deadline(&self) -> Instant {
         if self.decline.is_some() {
             return Instant::START;
@@ -159,7 +161,7 @@ impl Dhcp {
         }
     }
 
-    /// The next thing to do, if anything is due.
+    /// The next action, if one is due.
     pub(crate) fn next_step(&mut self, now: Instant) -> Option<DhcpAction> {
         if self.next_deadline() > now {
             return None;
@@ -188,7 +190,7 @@ impl Dhcp {
         }
     }
 
-    /// A message for [`CLIENT_PORT`] has arrived.
+    /// Handles a message to [`CLIENT_PORT`].
     pub(crate) fn message_arrived(&mut self, now: Instant, bytes: &[u8]) -> LeaseChange {
         let Some(answer) = message::parse(bytes, self.hardware) else {
             return LeaseChange::Nothing;
@@ -224,7 +226,8 @@ impl Dhcp {
         }
     }
 
-    /// Another machine uses our address. Returns `Refused` if we give it up.
+    /// Handles the news that another machine uses our address. Returns `Refused` if the client
+    /// gives the address up.
     pub(crate) fn conflict_seen(&mut self, now: Instant) -> LeaseChange {
         let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION)
         else {
@@ -304,7 +307,8 @@ impl Dhcp {
         self.expect = Expect::Discovery { at };
     }
 
-    /// 1, 2, 4 … 64 seconds, and up to one more.
+    /// When to send again after `asked` messages: after 1, 2, 4 … 64 seconds, and up to one second
+    /// more.
     fn again_at(&mut self, now: Instant, asked: u8) -> Instant {
         now + Micros::from_secs(1 << asked.min(6)) + Micros(self.random.below(1_000_000))
     }

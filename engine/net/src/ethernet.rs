@@ -24,7 +24,7 @@ pub(crate) struct EthernetHeader {
 }
 
 impl EthernetHeader {
-    /// The header of `frame`, and what follows it; `None` when it is too short.
+    /// The header of `frame`, and the bytes after it. `None` if the frame is too short.
     #[inline]
     pub(crate) fn parse(frame: &[u8]) -> Option<(EthernetHeader, &[u8])> {
         let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
@@ -53,7 +53,7 @@ pub(crate) fn of_group(group: Ipv6Addr) -> Ethernet {
     Ethernet([0x33, 0x33, a, b, c, d])
 }
 
-/// Whether the address names one card: neither a group's nor all zeros.
+/// Whether the address names one card: it is not the address of a group, and not all zeros.
 pub(crate) fn is_unicast(address: Ethernet) -> bool {
     !is_group(address) && address.0 != [0; 6]
 }

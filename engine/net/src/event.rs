@@ -9,7 +9,7 @@ use crate::config::Service;
 use crate::interface::Ipv4Interface;
 use crate::tcp::CloseReason;
 
-/// Identifies a connection for as long as it lives. Afterwards it identifies nothing.
+/// Identifies a connection while it exists. After that, the id identifies no connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub FrameId);
 
@@ -22,11 +22,11 @@ impl ConnectionId {
     }
 }
 
-/// Where the bytes of a datagram lie. Read them with [`crate::Net::datagram`] before the next frame
-/// arrives.
+/// The place of the bytes of a datagram. Read them with [`crate::Net::datagram`] before the next
+/// frame arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DatagramPlace {
-    /// In the frame that arrived.
+    /// In the received frame.
     Frame(Range<usize>),
     /// In the buffer where its fragments were reassembled.
     Reassembled(Range<usize>),
@@ -46,7 +46,7 @@ impl DatagramPlace {
     }
 }
 
-/// Something happened. Events of one connection come in order.
+/// An event for the user. Events of one connection are in the order in which they happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A peer has connected.
@@ -63,8 +63,8 @@ pub enum Event {
         /// The connection.
         connection: ConnectionId,
     },
-    /// The next bytes of the connection lie in the frame that arrived. What the user does not
-    /// consume at once must be passed to [`crate::Net::keep`] before any other operation on the
+    /// The next bytes of the connection are in the received frame. The user must pass the bytes
+    /// that it does not consume at once to [`crate::Net::keep`], before any other operation on the
     /// connection.
     Data {
         /// The connection.
@@ -72,13 +72,13 @@ pub enum Event {
         /// The position, counted from the first byte of [`machine::Frame::bytes`].
         bytes: Range<usize>,
     },
-    /// The next bytes wait in the connection: [`crate::Net::waiting`]. They follow those of `Data`
-    /// if both events come.
+    /// The next bytes wait in the connection: [`crate::Net::waiting`]. If there is a `Data` event
+    /// too, they follow its bytes.
     Buffered {
         /// The connection.
         connection: ConnectionId,
     },
-    /// A send that was cut short may be tried again.
+    /// There is room again after a send that took only a part of the bytes.
     SendRoom {
         /// The connection.
         connection: ConnectionId,
@@ -92,22 +92,22 @@ pub enum Event {
     Closed {
         /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// Why the connection was closed.
         reason: CloseReason,
     },
-    /// A datagram came for a bound port.
+    /// A datagram for a bound port has arrived.
     Datagram {
         /// The port.
         port: u16,
         /// The sender's address and port.
         peer: SocketAddr,
-        /// Its bytes.
+        /// The place of its bytes.
         bytes: DatagramPlace,
     },
     /// Our IPv6 addresses have changed: [`crate::Net::ipv6_addresses`]. Connections of a removed
     /// address are closed.
     Ipv6AddressesChanged,
-    /// Another machine uses an IPv6 address that was to be ours; we do without it.
+    /// Another machine uses an IPv6 address that we were about to use. We do not use it.
     AddressTaken {
         /// The address.
         address: Ipv6Addr,
@@ -120,17 +120,17 @@ pub enum Event {
     },
 }
 
-/// The capacity of the event list: the most events that one frame can cause, and room for a batch
-/// of timers.
+/// The capacity of the event list: the most events that one frame can cause, and room for the
+/// events of several timers.
 pub const EVENTS_MAX: usize = 64;
 
-/// The most events that one occurrence in a connection can cause.
+/// The most events that one segment or one deadline of a connection can cause.
 pub(crate) const EVENTS_AT_ONCE: usize = 6;
 
 /// Events, oldest first. The user empties the list after each call that fills it.
 pub type Events = heapless::Vec<Event, EVENTS_MAX>;
 
-/// Whether there is room for the events of one occurrence in a connection.
+/// Whether there is room for the events of one segment or deadline of a connection.
 pub(crate) fn has_room(events: &Events) -> bool {
     events.len() + EVENTS_AT_ONCE <= EVENTS_MAX
 }

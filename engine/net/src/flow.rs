@@ -1,20 +1,22 @@
 //! The flow table: one open-addressed table from four-tuples to connections, half-open connections
 //! and TIME-WAIT entries.
 //!
-//! A slot holds the ports and a hash of the whole four-tuple. So a search touches nothing else, and
-//! a slot is small for either family. The hash is multilinear with secret keys of 128 bits (Lemire
-//! and Kaser, "Strongly universal string hashing is fast", 2014). Two flows have the same name with
-//! a probability of 2^-64, even if an attacker chooses them, since no outsider sees a name.
+//! A slot holds the ports and a hash of the whole four-tuple. So a search reads nothing but slots,
+//! and a slot is small for either family. The hash is multilinear with secret keys of 128 bits
+//! (Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Two flows have the same
+//! hash with a probability of 2^-64, even if an attacker chooses them, because no outsider sees a
+//! hash.
 //!
-//! A sum of products maps neighbouring flows to equal distances, which would crowd some slots. So
-//! its bits are mixed once more by a bijection (the finalizer of SplitMix64; Steele, Lea and Flood
-//! 2014). The entry that a search finds knows its own flow, and the caller compares it.
+//! A sum of products maps neighbouring flows to slots at equal distances, which would crowd some
+//! slots. So a bijection mixes the bits of the sum once more (the finalizer of SplitMix64; Steele,
+//! Lea and Flood 2014). The caller compares its flow with the flow of the entry that a search
+//! finds.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
-//! - From the home slot of a hash to the entry with that hash, every slot is taken (linear
-//!   probing). Removal moves entries back instead of leaving tombstones, so this stays true for as
-//!   long as the machine runs.
+//! - Every slot from the home slot of a hash to the entry with that hash is taken (linear probing).
+//!   Removal moves entries back instead of leaving tombstones, so the table never fills with
+//!   tombstones.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -25,7 +27,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::ip::{Ip, Local};
 
-/// A four-tuple of either family. Our own address is represented by its number.
+/// A four-tuple of either family. `local` is the number of our own address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     pub(crate) peer: Ip,
@@ -43,8 +45,8 @@ pub(crate) struct SynSender {
 }
 
 impl PartialEq for SynSender {
-    /// The neighbour is not part of the identity: the same caller may come through another one next
-    /// time.
+    /// The neighbour is not part of the identity: the next packet of the same caller may come
+    /// through another neighbour.
     fn eq(&self, other: &SynSender) -> bool {
         self.flow == other.flow
     }
@@ -59,7 +61,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Hash for Endpoints {
-    /// Hashed in one write. Its length depends on the family.
+    /// Hashes all fields in one write. The length of the write depends on the family.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Flow { peer, peer_port, local_port, .. } = self.flow;
         let ports = (u32::from(peer_port) << 16 | u32::from(local_port)).to_ne_bytes();
@@ -82,7 +84,7 @@ impl Hash for Endpoints {
     }
 }
 
-/// What a flow leads to: an index into one of three tables.
+/// The target of a flow: an index into one of three tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FlowTarget {
     Connection(u32),
@@ -90,10 +92,10 @@ pub(crate) enum FlowTarget {
     TimeWait(u32),
 }
 
-/// What a slot is compared by.
+/// The fields that a search compares with a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FlowKey {
-    /// Of the four-tuple. The low bits select the home slot.
+    /// The hash of the four-tuple. Its low bits select the home slot.
     hash: u64,
     peer_port: u16,
     local_port: u16,
@@ -199,12 +201,12 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Bytes of memory for each entry: it has two slots.
+    /// Bytes of memory for each entry. The table has two slots for each entry.
     pub(crate) const ENTRY_BYTES: usize = 2 * size_of::<FlowSlot>();
 
     /// A table for at most `entries_max` entries, fewer than 2^30.
     pub(crate) fn new(entries_max: usize, key: &[u8; 16]) -> FlowTable {
-        assert!(entries_max < 1 << 30, "a table of 2^30 flows");
+        assert!(entries_max < 1 << 30, "the index of an entry has at most 30 bits");
         let slots = (entries_max * 2).next_power_of_two().max(8);
         FlowTable {
             slots: vec![VACANT; slots].into_boxed_slice(),
@@ -228,7 +230,7 @@ impl FlowTable {
         let (mut at, capacity) = (self.home(name.hash), self.slots.len());
         loop {
             let Some(slot) = self.slots.get_mut(at as usize) else {
-                unreachable!("a place above the last one")
+                unreachable!("a slot above the last one")
             };
             if slot.entry == PackedEntry::NONE {
                 self.taken += 1;
@@ -258,8 +260,8 @@ impl FlowTable {
             if slot.entry == PackedEntry::NONE {
                 break;
             }
-            // The entry may move into the hole if the hole lies between its home slot and its
-            // place.
+            // The entry may move into the hole if the hole is between its home slot and its current
+            // slot.
             let from_home = at.wrapping_sub(slot.hash as u32) & self.mask;
             let from_hole = at.wrapping_sub(hole) & self.mask;
             if from_home >= from_hole {
@@ -271,13 +273,13 @@ impl FlowTable {
         self.taken -= 1;
     }
 
-    /// The bucket of the flow, of 4,096. It is the same on all cores, and uses other bits than the
-    /// home slot.
+    /// The bucket of the flow, one of 4,096. It is the same on all cores. It uses other bits of the
+    /// hash than the home slot.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         (self.name(flow).hash >> 52) as u16
     }
 
-    /// How many flows have an entry.
+    /// The number of flows that have an entry.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.taken
@@ -321,7 +323,7 @@ impl FlowTable {
 
     fn put(&mut self, at: u32, to: FlowSlot) {
         let Some(slot) = self.slots.get_mut(at as usize) else {
-            unreachable!("a place above the last one")
+            unreachable!("a slot above the last one")
         };
         *slot = to;
     }
@@ -330,7 +332,7 @@ impl FlowTable {
     fn slot(&self, at: u32) -> &FlowSlot {
         match self.slots.get(at as usize) {
             Some(slot) => slot,
-            None => unreachable!("a place above the last one"),
+            None => unreachable!("a slot above the last one"),
         }
     }
 }
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_flows_differ_and_spread_over_the_table() {
+    fn hashes_of_flows_differ_and_spread_over_the_table() {
         let other = FlowTable::new(4096, &[0; 16]);
         let flows: Vec<Flow> = (0..4096).map(flow).collect();
         for key in 1..50 {
@@ -374,11 +376,11 @@ mod tests {
             let hashes: HashSet<u64> = flows.iter().map(|flow| table.name(flow).hash).collect();
             let homes: HashSet<u32> = hashes.iter().map(|hash| table.home(*hash)).collect();
             assert_eq!(hashes.len(), flows.len());
-            // Of 8,192 slots, 4,096 random flows take some 3,200.
+            // 4,096 random flows take some 3,200 of the 8,192 slots.
             assert!(homes.len() > 3_100, "{} slots", homes.len());
             assert!(
                 flows.iter().all(|flow| other.name(flow).hash != table.name(flow).hash),
-                "another key, other names"
+                "another key gives other hashes"
             );
         }
     }
@@ -466,8 +468,8 @@ mod tests {
             endpoints("2001:db8::1", 1, "2001:db8::2", 26, 1),
         ];
         assert_eq!(HashSet::from(all).len(), all.len());
-        // The number of our address does not count: it may differ after a restart, and the ends are
-        // the same.
+        // The number of our address does not count: it may differ after a restart, although the
+        // endpoints are the same.
         assert_eq!(
             endpoints("2001:db8::1", 1, "2001:db8::2", 25, 2),
             endpoints("2001:db8::1", 1, "2001:db8::2", 25, 1)

@@ -7,9 +7,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Packets that wait for answers, for all neighbours together.
+/// The most packets that wait, for all neighbours together.
 pub(crate) const HELD_MAX: usize = 16;
-/// Packets that wait for one neighbour.
+/// The most packets that wait for one neighbour.
 pub(crate) const HELD_FOR_ONE_MAX: usize = 3;
 
 /// Frames, each with the neighbour that it waits for.
@@ -30,8 +30,8 @@ impl<A: Copy + PartialEq> Held<A> {
         }
     }
 
-    /// Keeps a frame. When too many wait, it replaces the oldest frame for the same neighbour. If
-    /// there is none, the new frame is dropped.
+    /// Keeps a frame. When too many frames wait, the new frame replaces the oldest frame for the
+    /// same neighbour. If no frame waits for that neighbour, the new frame is dropped.
     pub(crate) fn hold(&mut self, next_hop: A, frame: &[u8]) {
         let waiting = self.waiting.iter().filter(|(address, _)| *address == next_hop).count();
         if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {
@@ -80,13 +80,13 @@ impl<A: Copy + PartialEq> Held<A> {
         }
     }
 
-    /// How many frames wait.
+    /// The number of waiting frames.
     #[cfg(test)]
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many buffers there are, used or not.
+    /// The number of buffers, used or not.
     #[cfg(test)]
     pub(crate) fn buffers(&self) -> usize {
         self.waiting.len() + self.spare.len()

@@ -1,6 +1,7 @@
 //! ICMP (RFC 792): answers echo requests, sends errors, and reads received errors.
-//! - No error is sent about an error, a packet to a group, a later fragment, or to a source that is
-//!   not one host (RFC 1122 §3.2.2). Errors and echoes are rate-limited (RFC 1812 §4.3.2.8).
+//! - No error is sent about an error, a packet to a group, or a fragment other than the first. No
+//!   error is sent to a source that is not a single host (RFC 1122 §3.2.2). Errors and echoes are
+//!   rate-limited (RFC 1812 §4.3.2.8).
 //! - A received error is only a hint. It must quote a segment of ours that is in flight, and even
 //!   then it closes no established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches
 //!   are ignored (RFC 6633).
@@ -43,12 +44,12 @@ impl IcmpError {
     }
 }
 
-/// What an ICMP error says about a segment of ours.
+/// The content of an ICMP error about a segment of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IcmpReport {
-    /// The connection, as quoted.
+    /// The flow of the quoted segment.
     pub(crate) flow: Flow,
-    /// The sequence number of the first byte of the segment.
+    /// The sequence number of the first byte of the quoted segment.
     pub(crate) sequence: u32,
     pub(crate) error: TransportError,
 }
@@ -56,13 +57,13 @@ pub(crate) struct IcmpReport {
 /// The kinds of errors that concern TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransportError {
-    /// The host cannot be reached, or is prohibited, for now.
+    /// For now the host cannot be reached, or a router prohibits packets to it.
     Unreachable,
-    /// The host is there but does not accept such packets: no such protocol or port (RFC 1122
-    /// §4.2.3.9).
+    /// The host exists but does not accept such packets, because it has no such protocol or port
+    /// (RFC 1122 §4.2.3.9).
     Refused,
-    /// The packet was too large for the path. `mss`: the payload in bytes that would have fitted,
-    /// if the router says so.
+    /// The packet was too large for the path. `mss`: the payload in bytes that would have fitted;
+    /// zero if the router does not say.
     TooBig { mss: u16 },
 }
 
@@ -76,7 +77,7 @@ impl Icmp {
         Icmp { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
     }
 
-    /// An ICMP message for us has arrived. Returns an error about a segment of ours.
+    /// Handles an ICMP message to us. Returns the report of an error about a segment of ours.
     pub(crate) fn arrived(
         &mut self,
         link: &mut Link,
@@ -165,7 +166,7 @@ impl Icmp {
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
             let Some(header) = bytes.first_chunk_mut::<4>() else {
-                unreachable!("an echo that has a header")
+                unreachable!("an echo request without a header")
             };
             *header = [0; 4];
         });
@@ -173,7 +174,7 @@ impl Icmp {
     }
 }
 
-/// Sends an ICMP message back to where a packet came from. False when it could not be sent.
+/// Answers a received packet with an ICMP message. False: the message could not be sent.
 fn answer(
     link: &mut Link,
     now: Instant,

@@ -1,10 +1,10 @@
 //! ICMPv6 (RFC 4443): answers echo requests, sends errors, and reads received errors.
-//! - No error is sent about an error, to a source that is not one host, or about a packet to a
-//!   group, except where §2.4 (e) requires it. Errors are rate-limited together, and so are echoes
-//!   (§2.4 (f)).
+//! - No error is sent about an error, or to a source that is not a single host. None is sent about
+//!   a packet to a group, except where §2.4 (e) requires one. All errors share one rate limit, and
+//!   all echoes share another (§2.4 (f)).
 //! - A received error is only a hint, exactly as in IPv4: see [`crate::icmp`]. A path MTU below
 //!   1280 bytes is ignored (RFC 8201 §4).
-//! - A ping to a group is answered only if it comes from the link: no outsider can direct many
+//! - A ping to a group is answered only if it comes from the link. So no outsider can direct many
 //!   answers at one victim.
 
 use core::net::Ipv6Addr;
@@ -47,18 +47,18 @@ pub(crate) enum Icmpv6Error {
 }
 
 impl From<icmp::IcmpError> for Icmpv6Error {
-    fn from(complaint: icmp::IcmpError) -> Icmpv6Error {
-        match complaint {
+    fn from(error: icmp::IcmpError) -> Icmpv6Error {
+        match error {
             icmp::IcmpError::PortUnreachable => Icmpv6Error::PortUnreachable,
             icmp::IcmpError::ProtocolUnreachable => Icmpv6Error::Protocol,
         }
     }
 }
 
-/// What an ICMPv6 message means beyond the link.
+/// The consequence of an ICMPv6 message outside the link.
 pub(crate) enum Icmpv6Outcome {
     Nothing,
-    /// A neighbour has advertised itself.
+    /// A neighbour has advertised its hardware address.
     Neighbour {
         address: Ipv6Addr,
         claim: AdvertisedNeighbour,
@@ -77,7 +77,7 @@ impl Icmpv6 {
         Icmpv6 { errors: RateLimit::new(100, 20), echoes: RateLimit::new(1_000, 100) }
     }
 
-    /// An ICMPv6 message for us, or for a group of ours, has arrived.
+    /// Handles an ICMPv6 message to us, or to a group of ours.
     pub(crate) fn arrived(
         &mut self,
         link: &mut Link,
@@ -178,7 +178,7 @@ impl Icmpv6 {
         let sent = answer(link, now, received, received.payload.len(), |bytes| {
             bytes.copy_from_slice(received.payload);
             let Some(header) = bytes.first_chunk_mut::<4>() else {
-                unreachable!("an echo that has a header")
+                unreachable!("an echo request without a header")
             };
             *header = [ECHO_REPLY, 0, 0, 0];
         });
@@ -204,7 +204,7 @@ fn report(link: &mut Link, received: &InPacket<'_>, error: TransportError) -> Op
     Some(IcmpReport { flow, sequence: u32::from_be_bytes([e, f, g, h]), error })
 }
 
-/// Sends an ICMPv6 message back to where a packet came from. False when it could not be sent.
+/// Answers a received packet with an ICMPv6 message. False: the message could not be sent.
 fn answer(
     link: &mut Link,
     now: Instant,
@@ -229,7 +229,7 @@ fn answer(
     sent.is_ok()
 }
 
-/// Writes the checksum of a message. Its checksum field must be zero.
+/// Writes the checksum of an ICMPv6 message. The checksum field must be zero before.
 pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     let sum = Sum::pseudo_header(source, destination, PROTOCOL_ICMPV6, message.len() as u16);
     let field = sum.and(message).field();
@@ -239,8 +239,8 @@ pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
     [*high, *low] = field;
 }
 
-/// Whether a packet carries an ICMPv6 error or a redirect. No error is sent about these, or it
-/// would go on for ever.
+/// Whether a packet carries an ICMPv6 error or a redirect. An error about either could be answered
+/// with further errors for ever.
 fn is_about_error(packet: &[u8]) -> bool {
     let Some(ip) = ipv6::Ipv6Header::parse(packet) else { return true };
     let (protocol, at) = extensions::upper(packet, ip.next_header, IPV6_BYTES);

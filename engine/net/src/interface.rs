@@ -24,8 +24,7 @@ impl Ipv4Interface {
         (self.address.to_bits() ^ other.to_bits()) & self.mask() == 0
     }
 
-    /// The broadcast address of our network. `None` where the prefix leaves no room for one (RFC
-    /// 3021).
+    /// The broadcast address of our network. `None` if the prefix is too long for one (RFC 3021).
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         (self.prefix_bits < 31).then(|| Ipv4Addr::from_bits(self.address.to_bits() | !self.mask()))
     }
@@ -35,7 +34,7 @@ impl Ipv4Interface {
     }
 }
 
-/// Which hosts a destination address means.
+/// The hosts that a destination address names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Addressee {
     Us,
@@ -57,7 +56,7 @@ impl Interface {
         self.address.map_or(Ipv4Addr::UNSPECIFIED, |own| own.address)
     }
 
-    /// Which hosts `destination` means. Nearly always it is us.
+    /// The hosts that `destination` names. Nearly always it names us.
     #[inline(always)]
     pub(crate) fn addressee(&self, destination: Ipv4Addr) -> Addressee {
         match self.address {

@@ -9,7 +9,8 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address of either family: two words in the machine's own byte order, as they lie in memory.
+/// An address of either family: two words in the machine's byte order. Their bytes in memory are in
+/// wire order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ip {
     high: u64,
@@ -52,7 +53,7 @@ impl Ip {
         self.is_ipv4().then_some(Ipv4Addr::new(a, b, c, d))
     }
 
-    /// The 16 bytes in IPv6 notation.
+    /// The address as an IPv6 address. An IPv4 address becomes an IPv4-mapped one.
     pub(crate) fn to_v6(self) -> Ipv6Addr {
         let [a, b, c, d, e, f, g, h] = self.high.to_ne_bytes();
         let [i, j, k, l, m, n, o, p] = self.low.to_ne_bytes();
@@ -95,8 +96,8 @@ impl fmt::Debug for Ip {
     }
 }
 
-/// The number of an address of ours. Each address that we ever have gets a new number, so that a
-/// flow of a former address is never taken for one of its successor.
+/// The number of an address of ours. Each address that we ever have gets a new number. So a flow of
+/// a former address is never taken for a flow of its successor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Local(pub(crate) u32);
 
@@ -116,7 +117,7 @@ mod tests {
     use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]
-    fn both_families_come_out_as_they_went_in() {
+    fn both_families_survive_conversion() {
         for text in [
             "0.0.0.0",
             "10.0.0.2",

@@ -1,5 +1,6 @@
 //! IPv4 headers (RFC 791): parses received headers and writes ours.
-//! - A header that contradicts itself or its frame is refused here; the layers above may trust it.
+//! - A header that contradicts itself or its frame is refused here; the layers above may trust a
+//!   parsed header.
 //! - Options are skipped, source routes too (RFC 7126): we are a host and forward nothing.
 //! - Packets that we send are never fragmented. They carry DF and so need no identification (RFC
 //!   6864 §4.1).
@@ -71,8 +72,8 @@ impl Ipv4Header {
     }
 
     /// Reads the header of a packet that an ICMP error quotes. The payload is truncated, and
-    /// routers may have changed fields without updating the checksum (RFC 1812 §4.3.2.3 requires no
-    /// more).
+    /// routers may have changed fields without updating the checksum (RFC 1812 §4.3.2.3 does not
+    /// require routers to undo their changes).
     pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Ipv4Header, Ipv4Error> {
         let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Ipv4Error::Malformed)?;
         let header = Ipv4Header::read(fixed)?;
@@ -135,7 +136,7 @@ impl Ipv4Header {
         self.more_fragments || self.fragment_offset != 0
     }
 
-    /// The payload of `packet`, which this header was read from.
+    /// The payload of `packet`. This header must have been read from the same packet.
     #[inline]
     pub(crate) fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         packet
@@ -144,7 +145,7 @@ impl Ipv4Header {
     }
 }
 
-/// The header of a packet that we send: `payload_bytes` of `protocol`.
+/// The header of a packet that we send, with `payload_bytes` bytes of `protocol`.
 pub(crate) fn header(
     source: Ipv4Addr,
     destination: Ipv4Addr,
@@ -167,8 +168,8 @@ pub(crate) fn header(
     bytes
 }
 
-/// Whether a packet may come from this address: it names one host, and is not loopback (RFC 1122
-/// §3.2.1.3).
+/// Whether a packet may come from this address: it names one host, and is not a loopback address
+/// (RFC 1122 §3.2.1.3).
 #[inline]
 pub(crate) fn is_possible_source(address: Ipv4Addr) -> bool {
     // 0/8 is "this network" and 127/8 is loopback. 224/3 is multicast, reserved and broadcast.

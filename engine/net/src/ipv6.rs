@@ -1,5 +1,6 @@
 //! IPv6 headers (RFC 8200): parses received headers, writes ours, and classifies addresses.
-//! - A header that contradicts its frame is refused here; the layers above may trust it.
+//! - A header that contradicts its frame is refused here; the layers above may trust a parsed
+//!   header.
 //! - [`extensions`] walks the extension headers, with bounds.
 //! - Packets that we send are never fragmented, and carry no extension header except the one that
 //!   MLD requires.
@@ -14,7 +15,7 @@ use smoltcp::wire::{Ipv6Packet, Ipv6Repr};
 pub(crate) const IPV6_BYTES: usize = 40;
 /// The minimum MTU of every link (RFC 8200 §5).
 pub(crate) const MTU_MIN: u16 = 1280;
-/// The hop limit of our packets, unless a router advertises another.
+/// The hop limit of our packets, unless a router advertises another value.
 pub(crate) const HOP_LIMIT: u8 = 64;
 /// The protocol number of ICMPv6.
 pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
@@ -63,7 +64,7 @@ impl Ipv6Header {
     }
 }
 
-/// The header of a packet that we send: `payload_bytes` of `protocol`.
+/// The header of a packet that we send, with `payload_bytes` bytes of `protocol`.
 pub(crate) fn header(
     source: Ipv6Addr,
     destination: Ipv6Addr,
@@ -91,7 +92,7 @@ pub(crate) fn is_possible(address: Ipv6Addr) -> bool {
     !address.is_loopback() && address.to_ipv4_mapped().is_none()
 }
 
-/// Whether the address names one host: neither a group nor unspecified.
+/// Whether the address names one host: it is not the address of a group, and not unspecified.
 pub(crate) fn is_unicast(address: Ipv6Addr) -> bool {
     !address.is_multicast() && !address.is_unspecified()
 }
@@ -113,7 +114,7 @@ pub(crate) fn shares_prefix(one: Ipv6Addr, other: Ipv6Addr, bits: u8) -> bool {
     common_bits(one, other) >= u32::from(bits)
 }
 
-/// How many leading bits two addresses share.
+/// The number of leading bits that two addresses share.
 pub(crate) fn common_bits(one: Ipv6Addr, other: Ipv6Addr) -> u32 {
     (one.to_bits() ^ other.to_bits()).leading_zeros()
 }

@@ -1,10 +1,10 @@
 //! The network stack: Ethernet, ARP, Neighbor Discovery, IPv4, IPv6, ICMP, UDP, DHCP and TCP. Each
 //! core runs one [`Net`].
 //!
-//! A received frame goes up through one chain of calls and is parsed in place. It comes out as an
-//! [`Event`], and the bytes of a connection still lie in the frame. Replies are sent at the end of
-//! the turn. [`Net::output`] asks each connection with something to send to build its segments, and
-//! hands them to the card without a copy. Each connection keeps a prebuilt header for its segments.
+//! One chain of calls parses a received frame in place and turns it into [`Event`]s. The bytes of a
+//! connection stay in the frame. Replies are sent at the end of the turn. [`Net::output`] asks each
+//! connection with something to send to build its segments, and hands them to the card without a
+//! copy. Each connection keeps a prebuilt header for its segments.
 //!
 //! ```text
 //!   frame_arrived ─ ethernet ─┬─ arp ── link, neighbours

@@ -1,6 +1,6 @@
-//! The send path for everything but connections: resolves the neighbour, writes the Ethernet and IP
-//! headers, and puts the frame into the outbox. A frame for an unresolved neighbour waits in
-//! [`Held`]. [`crate::arp`] and [`crate::ndp`] resolve neighbours.
+//! The send path for all packets except the segments of connections. It resolves the neighbour,
+//! writes the Ethernet and IP headers, and puts the frame into the outbox. A frame for an
+//! unresolved neighbour waits in [`Held`]. [`crate::arp`] and [`crate::ndp`] resolve neighbours.
 
 use core::net::Ipv4Addr;
 
@@ -34,9 +34,9 @@ const MSS_DEFAULT_IPV6: u16 = ipv6::MTU_MIN - HEADERS_IPV6;
 pub enum Unsent {
     /// We have no address yet, or no route to the destination.
     NoRoute,
-    /// Longer than the link's MTU; we send no fragments.
+    /// The packet is longer than the link's MTU, and we send no fragments.
     TooLong,
-    /// No room in the outbox: try again in a later turn.
+    /// The outbox has no room: try again in a later turn.
     Full,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// `key`: for values that outsiders must not guess. `is_first`: whether this core acts for the
-    /// machine.
+    /// `key`: the source of values that outsiders must not guess. `is_first`: whether this core
+    /// acts for the machine.
     pub(crate) fn new(
         card: &Card,
         addressing: &Ipv6Addressing,
@@ -89,7 +89,7 @@ impl Link {
         }
     }
 
-    /// Our address with this number. `None` when it is not ours any more.
+    /// Our address with this number. `None` if we have lost it.
     pub(crate) fn own_address(&self, local: Local) -> Option<Ip> {
         if local.is_ipv4() {
             self.interface.address.map(|own| own.address.into())
@@ -107,7 +107,7 @@ impl Link {
         }
     }
 
-    /// Whether `address` names a single host other than this one.
+    /// Whether `address` names a single host other than this machine.
     pub(crate) fn is_other_host(&self, address: Ip) -> bool {
         match address.to_v4() {
             Some(address) => self.interface.addressee(address) == Addressee::Others,
@@ -126,8 +126,8 @@ impl Link {
         }
     }
 
-    /// The hardware address of the next hop to `destination`, if known. Otherwise starts to resolve
-    /// it.
+    /// The hardware address of the next hop to `destination`. If it is unknown, starts to resolve
+    /// it and returns `None`.
     pub(crate) fn hardware_for(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
         let known = self.hardware_if_known(now, destination);
         if known.is_none() {
@@ -150,12 +150,12 @@ impl Link {
         }
     }
 
-    /// Where to send the answer to a frame from `source` that came from the hardware address
-    /// `came_from`. The route to `source` decides; while its next hop is unresolved, the answer
-    /// goes back to `came_from`.
+    /// The hardware address for the answer to a frame from `source` that came from the hardware
+    /// address `came_from`. The route to `source` decides. While its next hop is unresolved, the
+    /// answer goes back to `came_from`.
     ///
-    /// `None` if `came_from` is not a unicast address. The answer would go to a group, and
-    /// [`BROADCAST`] stands for an unresolved neighbour.
+    /// `None` if there is no route, or if `came_from` is needed and is not a unicast address. The
+    /// answer would go to a group. Also, [`BROADCAST`] means an unresolved neighbour.
     pub(crate) fn hardware_to_answer(
         &mut self,
         now: Instant,
@@ -170,8 +170,8 @@ impl Link {
         known.or(Some(came_from).filter(|card| ethernet::is_unicast(*card)))
     }
 
-    /// Packets to `destination` seem to get lost: resolves its next hop again. Returns the address
-    /// to use until then.
+    /// Resolves the next hop to `destination` again, because packets seem to get lost. Returns the
+    /// address to use until then.
     pub(crate) fn reconfirm_route(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
         let known = self.hardware_if_known(now, destination);
         match destination.to_v4() {
@@ -183,21 +183,21 @@ impl Link {
         known
     }
 
-    /// The headers for segments to a caller. `None` when there is no route to it.
+    /// The headers for segments to a caller. `None` if there is no route to the caller.
     pub(crate) fn template_for(&mut self, now: Instant, caller: &SynSender) -> Option<Template> {
         let own = self.own_address(caller.flow.local)?;
         let hardware = self.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
         Some(self.template(hardware, own, &caller.flow))
     }
 
-    /// The headers for segments of `flow` from our address `own` by way of the neighbour at
+    /// The headers for segments of `flow` from our address `own` through the neighbour at
     /// `hardware`.
     pub(crate) fn template(&self, hardware: Ethernet, own: Ip, flow: &Flow) -> Template {
         Template::new(self.interface.hardware, hardware, own, flow, self.ndp.hop_limit())
     }
 
-    /// Adapts the MSS in `options` of a SYN, ours or the peer's. TCP computes with segments over
-    /// IPv4. IPv6 has a longer header, but a larger default MSS (RFC 9293 §3.7.1).
+    /// Adapts the MSS in the `options` of a SYN, ours or the peer's, to IPv6. TCP computes with
+    /// segments over IPv4. IPv6 has a longer header, but a larger default MSS (RFC 9293 §3.7.1).
     pub(crate) fn adapt_options(&self, local: Local, options: &mut Options) {
         if !local.is_ipv4() {
             options.mss = Some(options.mss.unwrap_or(MSS_DEFAULT_IPV6).min(self.mss_ipv6()));
@@ -274,7 +274,8 @@ impl Link {
         Ok(())
     }
 
-    /// The hardware address of the next hop to `destination`. `None` while it is being resolved.
+    /// The hardware address of the next hop to `destination`. `None` while that address is being
+    /// resolved.
     fn resolve_route(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
         match destination.to_v4() {
             Some(destination) if self.interface.addressee(destination) == Addressee::Group => {
@@ -292,7 +293,8 @@ impl Link {
         Err(Unsent::NoRoute)
     }
 
-    /// Takes back the frame that was just written, to wait until the neighbour is resolved.
+    /// Moves the frame that was just written out of the outbox, to wait until the neighbour is
+    /// resolved.
     fn hold_last(&mut self, destination: Ip) {
         let frame = self.outbox.take_back();
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
@@ -303,7 +305,7 @@ impl Link {
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
-    /// Sends the frames in the outbox. False when the card's ring is full.
+    /// Sends the frames in the outbox. False: the card's ring is full.
     pub(crate) fn output(&mut self, machine: &mut impl Machine) -> bool {
         while let Some(frame) = self.outbox.front() {
             let outgoing =
@@ -376,7 +378,7 @@ pub(crate) struct Packet {
     payload_bytes: usize,
     /// The next hop's hardware address; `None` to resolve it.
     hardware: Option<Ethernet>,
-    /// Of IPv6; `None` for the default.
+    /// The hop limit of an IPv6 packet; `None` for the default.
     hop_limit: Option<u8>,
 }
 
@@ -385,12 +387,12 @@ impl Packet {
         Packet { source, destination, protocol, payload_bytes, hardware: None, hop_limit: None }
     }
 
-    /// The same packet, sent to this neighbour.
+    /// This packet, sent to the neighbour at `hardware`.
     pub(crate) fn by(self, hardware: Ethernet) -> Packet {
         Packet { hardware: Some(hardware), ..self }
     }
 
-    /// The same packet, with a hop limit that its receiver checks.
+    /// This packet, with a hop limit that its receiver checks.
     pub(crate) fn with_hop_limit(self, hop_limit: u8) -> Packet {
         Packet { hop_limit: Some(hop_limit), ..self }
     }

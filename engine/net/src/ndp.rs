@@ -1,6 +1,6 @@
-//! The state of IPv6 on the link: our addresses, neighbours, routers and networks, with the times
-//! at which each must be queried, confirmed or removed (Neighbor Discovery, RFC 4861; address
-//! autoconfiguration, RFC 4862).
+//! The state of IPv6 on the link: our addresses, neighbours, routers and networks. Each of these
+//! has a time at which it must be queried, confirmed or removed (Neighbor Discovery, RFC 4861;
+//! address autoconfiguration, RFC 4862).
 //!
 //! ```text
 //! begin ─ link-local address ── duplicate? ──> ours ── router solicitations
@@ -11,14 +11,14 @@
 //!                                                                           └─ addresses:
 //!                                                                              duplicate? ──> ours
 //! ```
-//! State lives here; [`arrival`] handles received messages and [`departure`] sends ours.
+//! This file has the state. [`arrival`] handles received messages, and [`departure`] sends ours.
 //!
 //! Invariants:
 //! - Every list has its full size at construction. Network input can fill a list but never grow it.
 //! - A message is accepted only from this link: its hop limit is 255, so no router has forwarded
 //!   it.
 //! - An address is used only after duplicate address detection (RFC 4862 §5.4).
-//! - `next_due` is never later than the earliest deadline here.
+//! - `next_due` is never later than the earliest deadline of this state.
 
 pub(crate) mod arrival;
 mod cache;
@@ -50,21 +50,23 @@ use routers::{NameServers, Networks, Routers};
 /// The prefix of all link-local addresses (RFC 4291 §2.5.6).
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 
-/// The wait for the answer to a solicitation, unless a router advertises another (RFC 4861 §10).
+/// The wait for the answer to a solicitation, unless a router advertises another time (RFC 4861
+/// §10).
 const RETRANSMIT: Micros = Micros::from_secs(1);
-/// The first wait for a router's answer; it doubles (RFC 4861 §10, RFC 7559 §2.1).
+/// The first wait for a router's answer. Each further wait is twice as long (RFC 4861 §10, RFC 7559
+/// §2.1).
 const SOLICITATION_INTERVAL: Micros = Micros::from_secs(4);
-/// The longest such wait (RFC 7559 §2).
+/// The longest wait for a router's answer (RFC 7559 §2).
 const SOLICITATION_INTERVAL_MAX: Micros = Micros::from_secs(3600);
 
-/// Changes that the user has not been told yet.
+/// Address changes that no event has reported to the user yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct AddressNews {
     /// The set of addresses has changed.
     pub(crate) changed: bool,
-    /// We have lost an address: what was bound to it ends.
+    /// We have lost an address, so its connections must end.
     pub(crate) lost: bool,
-    /// An address belongs to another machine.
+    /// An address that we cannot use, because another machine uses it.
     pub(crate) taken: Option<Ipv6Addr>,
 }
 
@@ -76,7 +78,7 @@ struct NeighbourParameters {
     retransmit: Micros,
 }
 
-/// The state that the first core of a machine sends to the others.
+/// The state that the first core of a machine sends to the other cores.
 #[derive(Debug)]
 pub(crate) struct SharedIpv6State {
     own: OwnAddresses,
@@ -91,9 +93,9 @@ pub(crate) struct Ndp {
     addressing: Ipv6Addressing,
     hardware: Ethernet,
     link_mtu: u16,
-    /// Set when IPv6 has started, on the core that forms addresses.
+    /// Set when IPv6 has started, but only on the core that forms addresses.
     identifiers: Option<InterfaceIdentifiers>,
-    /// Changes whenever [`SharedIpv6State`] may have changed; zero while IPv6 is off.
+    /// Changes whenever [`SharedIpv6State`] may have changed. It is zero while IPv6 is off.
     revision: u32,
     random: Random,
     own: OwnAddresses,
@@ -103,7 +105,7 @@ pub(crate) struct Ndp {
     name_servers: NameServers,
     listening: Listening,
     parameters: NeighbourParameters,
-    /// When the routers are solicited next, and the wait after that.
+    /// When the routers are solicited next, and the wait after that solicitation.
     solicit_at: Instant,
     solicit_wait: Micros,
     next_due: Instant,
@@ -137,8 +139,8 @@ impl Ndp {
         }
     }
 
-    /// Starts IPv6 if it is configured. `secret`: known to this machine alone and the same at each
-    /// start, so that its addresses stay the same (RFC 7217 §5).
+    /// Starts IPv6 if it is configured. `secret`: known only to this machine and unchanged at each
+    /// start, so that the machine's addresses stay the same (RFC 7217 §5).
     pub(crate) fn begin(&mut self, now: Instant, secret: &[u8; 16]) {
         if self.addressing == Ipv6Addressing::None
             || self.link_mtu < ipv6::MTU_MIN
@@ -246,7 +248,7 @@ impl Ndp {
         self.own.assigned().find(|own| own.local == local).map(|own| own.address.into())
     }
 
-    /// Which hosts `destination` means, and the number of our address if it is ours.
+    /// The hosts that `destination` names, and the number of the address if it is ours.
     #[inline]
     pub(crate) fn addressee(&self, destination: Ipv6Addr) -> (Addressee, Local) {
         if let Some(own) = self.own.assigned().find(|own| own.address == destination) {
@@ -291,7 +293,7 @@ impl Ndp {
         }
     }
 
-    /// Packets to `destination` seem to get lost.
+    /// Probes the next hop to `destination`, because packets seem to get lost.
     pub(crate) fn reconfirm(&mut self, now: Instant, destination: Ipv6Addr) {
         if let Some(next_hop) = self.next_hop(destination) {
             self.cache.reconfirm(now, next_hop);
@@ -321,7 +323,7 @@ impl Ndp {
     }
 
     /// Forms an address in the network of `prefix` and begins its duplicate address detection.
-    /// `attempt`: how many earlier ones were duplicates.
+    /// `attempt`: the number of earlier addresses that were duplicates.
     fn form_address(
         &mut self,
         now: Instant,
@@ -344,8 +346,8 @@ impl Ndp {
         );
     }
 
-    /// Another machine uses `address`, which we were about to assign. Tries another address if one
-    /// may be formed.
+    /// Removes the tentative `address`, because another machine uses it. Tries another address if
+    /// one may be formed.
     fn duplicate_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
@@ -357,7 +359,7 @@ impl Ndp {
         }
     }
 
-    /// An address has passed duplicate address detection.
+    /// Handles the end of duplicate address detection for an address that is now assigned.
     fn assigned(&mut self, now: Instant, origin: AddressOrigin) {
         self.news.changed = true;
         self.revise();
@@ -366,7 +368,7 @@ impl Ndp {
         }
     }
 
-    /// Removes what has expired.
+    /// Removes expired addresses, routers, networks and name servers.
     fn expire(&mut self, now: Instant) {
         if self.own.expire(now) {
             self.news.changed = true;

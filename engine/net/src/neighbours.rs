@@ -5,8 +5,9 @@
 //! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction.
 //! - An unsolicited packet adds no entry, unless it asks for our address: the reply needs an entry
 //!   anyway. An entry added this way never evicts an entry that is fresh or has packets waiting.
-//! - A fresh entry changes only after we have asked, or when it is older than [`LOCK_TIME`]. So
-//!   neither two machines with the same address nor a spoofing one can make an entry flap.
+//! - A fresh entry changes only after we have asked, or when it is older than [`LOCK_TIME`]. So an
+//!   entry does not flap between two machines with the same address, or because of a spoofing
+//!   machine.
 //! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), and at most
 //!   [`ASKS_MAX`] times in a row.
 
@@ -17,15 +18,15 @@ use machine::{Ethernet, Instant, Micros};
 
 use crate::held::Held;
 
-/// Entries in the cache.
+/// The most entries in the cache.
 pub(crate) const NEIGHBOURS_MAX: usize = 128;
-/// How long an answer is trusted without asking again.
+/// How long an answer is trusted without another request.
 pub(crate) const FRESH: Micros = Micros::from_secs(60);
-/// How long an unsolicited packet cannot change a fresh entry.
+/// The time after an answer in which an unsolicited packet cannot change its entry.
 pub(crate) const LOCK_TIME: Micros = Micros::from_secs(1);
-/// Time between two requests for one neighbour.
+/// The time between two requests for one neighbour.
 pub(crate) const ASK_AGAIN: Micros = Micros::from_secs(1);
-/// Unanswered requests until the entry is removed.
+/// The number of unanswered requests after which the entry is removed.
 pub(crate) const ASKS_MAX: u8 = 3;
 
 const NEVER: Instant = Instant(u64::MAX);
@@ -49,7 +50,7 @@ pub(crate) struct ArpRequest {
     pub(crate) hardware: Option<Ethernet>,
 }
 
-/// How an ARP packet told us of a neighbour.
+/// The kind of ARP packet that named a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArpOrigin {
     /// The neighbour asked for our address.
@@ -60,7 +61,7 @@ pub(crate) enum ArpOrigin {
 
 pub(crate) struct Neighbours {
     entries: Vec<ArpEntry>,
-    /// The packets that wait for an answer.
+    /// The packets that wait for a neighbour's answer.
     pub(crate) held: Held<Ipv4Addr>,
     /// Never later than the earliest `ask_at`.
     next_ask: Instant,
@@ -76,8 +77,8 @@ impl Neighbours {
         }
     }
 
-    /// The hardware address of `address`, if known. An entry that is not fresh is still returned,
-    /// and asked for again.
+    /// The hardware address of `address`, if known. If the entry is not fresh, the address is still
+    /// returned, and a new request for it becomes due.
     pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<Ethernet> {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
         if neighbour.ask_at == NEVER && now.since(neighbour.confirmed_at) >= FRESH {
@@ -105,7 +106,7 @@ impl Neighbours {
         self.next_ask = self.next_ask.min(now);
     }
 
-    /// Packets to `address` seem to get lost: asks for it again, as soon as allowed.
+    /// Asks for `address` again as soon as allowed, because packets to it seem to get lost.
     pub(crate) fn reconfirm(&mut self, now: Instant, address: Ipv4Addr) {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address);
         let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else {
@@ -115,7 +116,7 @@ impl Neighbours {
         self.next_ask = self.next_ask.min(neighbour.ask_at);
     }
 
-    /// `address` announced that it is at `hardware`. Returns whether the cache now says so.
+    /// Learns that `address` is at `hardware`. Returns whether the cache has adopted `hardware`.
     pub(crate) fn learn(
         &mut self,
         now: Instant,
@@ -189,7 +190,8 @@ impl Neighbours {
         self.held.clear();
     }
 
-    /// Makes room for one entry by evicting the one confirmed longest ago.
+    /// Makes room for one entry. Evicts the entry that was confirmed longest ago, among those that
+    /// may be evicted. False: there is none.
     fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: ArpOrigin) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;

@@ -50,7 +50,7 @@ impl Net {
     /// Bytes of memory for a connection with nothing to send and no buffered data.
     pub const IDLE_CONNECTION_BYTES: usize = Tcp::IDLE_CONNECTION_BYTES;
 
-    /// Creates the network stack behind `card`.
+    /// Creates the network stack for `card`.
     ///
     /// `seed`: random, new at each start of the machine, and the same on all its cores.
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
@@ -85,8 +85,8 @@ impl Net {
         net
     }
 
-    /// Accepts connections to `port` from now on, and reports each with `service`. False when too
-    /// many ports are open, or this one already is.
+    /// Accepts connections to `port` from now on, and reports each with `service`. False: the port
+    /// is open already, or too many ports are open.
     pub fn listen(&mut self, port: u16, service: Service) -> bool {
         self.tcp.listen(port, service)
     }
@@ -96,11 +96,11 @@ impl Net {
         self.tcp.stop_listening(port);
     }
 
-    /// Starts IPv6 if it is configured and this is the first core. The other cores follow the
-    /// first.
+    /// Starts IPv6 if it is configured and this is the first core. The first core tells the other
+    /// cores its state.
     ///
-    /// `secret`: known to this machine alone and the same at each start, so that its addresses stay
-    /// the same (RFC 7217).
+    /// `secret`: known only to this machine and unchanged at each start, so that the machine's
+    /// addresses stay the same (RFC 7217).
     pub fn begin_ipv6(&mut self, now: Instant, secret: &[u8; 16]) {
         if self.cores().is_first() {
             self.link.ndp.begin(now, secret);
@@ -145,22 +145,22 @@ impl Net {
         &self.link.counters
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connection_count(&self) -> usize {
         self.tcp.len()
     }
 
-    /// How many incoming handshakes are in progress.
+    /// The number of incoming handshakes in progress.
     pub fn handshake_count(&self) -> usize {
         self.tcp.handshake_count()
     }
 
-    /// How many connections are in TIME-WAIT.
+    /// The number of connections in TIME-WAIT.
     pub fn time_wait_count(&self) -> usize {
         self.tcp.time_wait_count()
     }
 
-    /// The pools that connections borrow buffers from, with what is left in them.
+    /// The pools that connections borrow buffers from, with their numbers of free buffers.
     pub fn pools(&self) -> &Pools {
         self.tcp.pools()
     }
@@ -174,17 +174,17 @@ impl Net {
         self.tcp.connect(now, peer, &mut self.link, &mut self.other_cores)
     }
 
-    /// Queues a copy of `bytes` for sending, and returns how many bytes fitted. If not all did,
-    /// [`Event::SendRoom`] follows.
+    /// Queues a copy of `bytes` for sending, and returns the number of bytes queued. If some bytes
+    /// did not fit, [`Event::SendRoom`] follows.
     pub fn send(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) -> usize {
         self.tcp.send(now, connection, bytes)
     }
 
-    /// Lets `write` place bytes directly in the send queue. It gets at least `least` bytes and at
-    /// most a block, and returns how many it has written.
+    /// Lets `write` place bytes directly in the send queue. `write` gets a buffer of at least
+    /// `least` bytes and at most a block, and returns the number of bytes written.
     ///
-    /// Returns that number. Returns 0 when there is no room; then [`Event::SendRoom`] follows.
-    /// `least`: at most [`machine::BLOCK_BYTES`].
+    /// Returns that number, or 0 if there is no room; then [`Event::SendRoom`] follows. `least`: at
+    /// most [`machine::BLOCK_BYTES`].
     pub fn send_with(
         &mut self,
         now: Instant,
@@ -197,8 +197,8 @@ impl Net {
 
     /// Queues bytes without copying them.
     ///
-    /// Errors: the piece itself when there is no room for it. [`Event::SendRoom`] follows if the
-    /// connection is alive.
+    /// Errors: the piece itself, if there is no room for it. [`Event::SendRoom`] follows if the
+    /// connection still exists.
     pub fn send_piece(
         &mut self,
         now: Instant,
@@ -208,17 +208,17 @@ impl Net {
         self.tcp.send_piece(now, connection, piece)
     }
 
-    /// How many bytes [`Net::send`] would accept now.
+    /// The number of bytes that [`Net::send`] would accept now.
     pub fn send_room(&self, connection: ConnectionId) -> usize {
         self.tcp.send_room(connection)
     }
 
-    /// The same, limited so that at most `limit` bytes are unacknowledged.
+    /// As [`Net::send_room`], limited so that at most `limit` bytes are unacknowledged.
     pub fn send_room_within(&self, connection: ConnectionId, limit: usize) -> usize {
         self.send_room(connection).min(limit.saturating_sub(self.unacknowledged(connection)))
     }
 
-    /// Bytes queued that the peer has not acknowledged.
+    /// The number of queued bytes that the peer has not acknowledged.
     pub fn unacknowledged(&self, connection: ConnectionId) -> usize {
         self.tcp.unacknowledged(connection)
     }
@@ -235,13 +235,15 @@ impl Net {
         self.tcp.borrows_scarce(parts, connection)
     }
 
-    /// Requests an [`Event::SendRoom`] when there is room again, for a user that found too little
-    /// in [`Net::send_room`]. A send that was cut short requests it implicitly.
+    /// Requests an [`Event::SendRoom`] for the time when there is room again, for a user that found
+    /// too little in [`Net::send_room`]. A send that queued only a part of its bytes requests the
+    /// event implicitly.
     pub fn want_room(&mut self, now: Instant, connection: ConnectionId) {
         self.tcp.want_room(now, connection);
     }
 
-    /// A block to fill and pass to [`Net::send_piece`]. `None` when sending must wait.
+    /// Lends a block to fill and pass to [`Net::send_piece`]. `None`: no block is free, so sending
+    /// must wait.
     pub fn lend_block(&mut self) -> Option<Arc<Block>> {
         self.tcp.lend_block()
     }
@@ -251,24 +253,25 @@ impl Net {
         self.tcp.give_back_block(block);
     }
 
-    /// Buffers the part of the last [`Event::Data`] that the user did not consume: exactly its last
-    /// bytes. [`Net::waiting`] returns them later; no event reports them again.
+    /// Buffers the end of the last [`Event::Data`], from the first byte that the user did not
+    /// consume. [`Net::waiting`] returns these bytes later; no event reports them again.
     pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
         self.tcp.keep(connection, bytes);
     }
 
-    /// The first contiguous bytes that wait to be read; empty if there are none. More may follow
-    /// them.
+    /// The first contiguous bytes that wait to be read. They are empty if none wait. More may wait
+    /// after them.
     pub fn waiting(&self, connection: ConnectionId) -> &[u8] {
         self.tcp.waiting(connection)
     }
 
-    /// Copies the first waiting bytes into `into`, and returns how many. They stay in the buffer.
+    /// Copies the first waiting bytes into `into`, and returns the number of bytes copied. They
+    /// stay in the buffer.
     pub fn copy_waiting(&self, connection: ConnectionId, into: &mut [u8]) -> usize {
         self.tcp.copy_waiting(connection, into)
     }
 
-    /// How many bytes wait to be read.
+    /// The number of bytes that wait to be read.
     pub fn waiting_bytes(&self, connection: ConnectionId) -> usize {
         self.tcp.waiting_bytes(connection)
     }
@@ -303,8 +306,8 @@ impl Net {
         self.tcp.abort(connection);
     }
 
-    /// Receives datagrams for `port` from now on. False when too many ports are bound, or DHCP uses
-    /// this one.
+    /// Receives datagrams for `port` from now on. False: too many ports are bound, or DHCP uses
+    /// this port.
     pub fn bind(&mut self, port: u16) -> bool {
         !self.is_dhcp_port(port) && self.ports.bind(port)
     }
@@ -350,7 +353,7 @@ impl Net {
         self.dhcp.is_some() && port == crate::dhcp::CLIENT_PORT
     }
 
-    /// Sets a new address, or none, and ends what was bound to the former one.
+    /// Sets or removes our address, and closes the connections of the former address.
     fn change_address(&mut self, now: Instant, address: Option<Ipv4Interface>) {
         let before = self.link.interface.address;
         self.link.set_address(now, address);
@@ -388,7 +391,7 @@ impl Net {
         }
     }
 
-    /// How many flows are in the flow table.
+    /// The number of flows in the flow table.
     #[cfg(test)]
     pub(crate) fn flow_count(&self) -> usize {
         self.tcp.flow_count()
@@ -405,13 +408,13 @@ impl Net {
         self.link.interface.hardware
     }
 
-    /// The cached deadline of the parts with timers, and their actual one.
+    /// The cached deadline of the parts with timers, and their actual deadline.
     #[cfg(test)]
     pub(crate) fn timer_deadlines(&self) -> (Instant, Instant) {
         (self.timers_at, self.next_timer())
     }
 
-    /// Whether no connection is open here, or on the cores that this core steers for.
+    /// Whether no connection is open on this core, or on the cores that it steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.other_cores.as_ref().is_none_or(MulticoreState::holds_nothing)

@@ -1,18 +1,18 @@
 //! Complete frames that wait for the end of the turn: ARP, ICMP, UDP, and TCP segments that belong
 //! to no connection.
 //!
-//! One ring of bytes, allocated once. Each frame is contiguous and has a length of two bytes before
-//! it.
+//! The outbox is one ring of bytes, allocated once. Each frame is contiguous, and its length is in
+//! the two bytes before it.
 //!
 //! Invariants:
-//! - `read == write` means empty. While `write < read`, the frames continue to `end` and then from
-//!   0.
-//! - A frame that does not fit is refused; queued frames are never harmed.
+//! - If `read == write`, the outbox is empty. If `write < read`, the frames reach from `read` to
+//!   `end`, and then from 0 to `write`.
+//! - A frame that does not fit is refused, and the queued frames stay intact.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Bytes of the length before each frame.
+/// Bytes of the length field before each frame.
 const LENGTH_BYTES: usize = 2;
 
 pub(crate) struct Outbox {
@@ -20,8 +20,8 @@ pub(crate) struct Outbox {
     read: usize,
     write: usize,
     end: usize,
-    /// Where the most recently reserved frame starts. It can be taken back until the next call that
-    /// reserves or pops a frame.
+    /// Where the most recently reserved frame starts. The frame can be taken back until the next
+    /// call that reserves or pops a frame.
     last: usize,
 }
 
@@ -32,7 +32,7 @@ impl Outbox {
     }
 
     /// Reserves `length` bytes for a frame at the end of the queue; their contents are undefined.
-    /// `None` when there is no room, or the length does not fit its field.
+    /// `None` if there is no room, or if the length does not fit its field.
     pub(crate) fn reserve(&mut self, length: usize) -> Option<&mut [u8]> {
         let count = u16::try_from(length).ok()?;
         let needed = length + LENGTH_BYTES;

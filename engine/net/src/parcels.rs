@@ -1,4 +1,5 @@
-//! Sending from a core without a transmit queue: in parcels, through a core that has one.
+//! A core without a transmit queue sends its frames in parcels, through a core that has a transmit
+//! queue.
 //!
 //! To the network, [`Through`] looks like a machine with a card, but its `transmit` fills a parcel.
 //! The parcel goes to the core with the queue, which transmits it when the card has room and sends
@@ -19,7 +20,7 @@ use machine::{
 };
 use sometimes::{buggify, sometimes};
 
-/// Parcels of one core.
+/// The number of parcels of one core.
 const PARCELS: usize = 128;
 
 /// The longest head: a whole frame without further pieces.
@@ -40,12 +41,12 @@ pub struct Sending {
     parcels: Option<Parcels>,
     /// Parcels of other cores that wait for room in the card.
     for_others: VecDeque<(CoreId, Box<Parcel>)>,
-    /// In the next turn the other cores fill the card before this core.
+    /// Whether the parcels of other cores are sent first in the next turn.
     others_first: bool,
 }
 
 impl Sending {
-    /// For core `own` of a card with `queues` queues.
+    /// Creates the parcels of core `own`, for a card with `queues` queues.
     pub fn new(own: CoreId, queues: u8) -> Sending {
         Sending {
             parcels: Parcels::new(own, queues),
@@ -54,13 +55,14 @@ impl Sending {
         }
     }
 
-    /// The machine of a core without a queue. `None` for a core that has one.
+    /// Wraps the machine of a core without a queue, so that it sends in parcels. `None` for a core
+    /// with a queue.
     #[inline]
     pub fn through<'a, M>(&'a mut self, machine: &'a mut M) -> Option<Through<'a, M>> {
         self.parcels.as_mut().map(|parcels| Through { machine, parcels })
     }
 
-    /// The next filled parcel for `core`, if that core sends for this one.
+    /// The next filled parcel for `core`, if that core sends for this core.
     pub fn next_filled(&mut self, core: CoreId) -> Option<Box<Parcel>> {
         self.parcels.as_mut().filter(|parcels| parcels.sender == core)?.filled.pop_front()
     }
@@ -70,12 +72,12 @@ impl Sending {
         self.parcels.as_ref().is_some_and(|parcels| !parcels.filled.is_empty())
     }
 
-    /// How many parcels are filled, or are with the sending core.
+    /// The number of parcels that are filled, or are with the sending core.
     pub fn under_way(&self) -> usize {
         self.parcels.as_ref().map_or(0, |parcels| PARCELS - parcels.idle.len())
     }
 
-    /// A parcel of this core has been sent and returns.
+    /// Takes back a parcel of this core that has been sent.
     pub fn came_home(&mut self, parcel: Box<Parcel>) {
         let Some(parcels) = &mut self.parcels else {
             unreachable!("a core with a queue has no parcels")
@@ -83,7 +85,7 @@ impl Sending {
         parcels.idle.push(parcel);
     }
 
-    /// A parcel of another core has arrived for sending.
+    /// Queues a parcel of another core for sending.
     pub fn arrived(&mut self, from: CoreId, parcel: Box<Parcel>) {
         self.for_others.push_back((from, parcel));
     }
@@ -94,14 +96,16 @@ impl Sending {
         !self.for_others.is_empty()
     }
 
-    /// Whether the other cores fill the card first in this turn. It alternates from turn to turn.
+    /// Whether the parcels of other cores are sent first in this turn. The answer alternates from
+    /// turn to turn.
     #[inline]
     pub fn others_go_first(&mut self) -> bool {
         self.others_first = !self.others_first;
         !self.others_first
     }
 
-    /// Sends parcels of other cores while the card has room. `sent` returns each to its core.
+    /// Sends parcels of other cores while the card has room. `sent`: returns a sent parcel to its
+    /// core.
     pub fn transmit_for_others(
         &mut self,
         machine: &mut impl Machine,
@@ -122,7 +126,7 @@ impl Sending {
 
 /// The parcels of a core without a queue.
 struct Parcels {
-    /// The core that sends for this one.
+    /// The core that sends for this core.
     sender: CoreId,
     #[expect(clippy::vec_box, reason = "a parcel travels as a pointer")]
     idle: Vec<Box<Parcel>>,
@@ -130,7 +134,8 @@ struct Parcels {
 }
 
 impl Parcels {
-    /// For core `own` of a card with `queues` queues. `None` for a core that has one.
+    /// Creates the parcels of core `own`, for a card with `queues` queues. `None` for a core with a
+    /// queue.
     fn new(own: CoreId, queues: u8) -> Option<Parcels> {
         let empty = || Parcel {
             head: [0; HEAD_BYTES],
@@ -180,9 +185,9 @@ impl Parcel {
     }
 }
 
-/// The machine of a core without a queue.
+/// The machine of a core without a transmit queue. It sends in parcels.
 pub struct Through<'a, M> {
-    /// Used for everything but sending.
+    /// The real machine, for everything except sending.
     machine: &'a mut M,
     parcels: &'a mut Parcels,
 }

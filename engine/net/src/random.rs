@@ -4,14 +4,15 @@
 use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
-/// A counter under a keyed hash.
+/// A generator of random numbers: a counter under a keyed hash.
 pub(crate) struct Random {
     hasher: SipHasher13,
     drawn: u64,
 }
 
 impl Random {
-    /// From 32 bytes of seed: a key, and a salt that is hashed with every number.
+    /// Creates a generator from 32 bytes of seed: a key, and a salt that is hashed with every
+    /// number.
     pub(crate) fn new(key: [u8; 16], salt: [u8; 16]) -> Random {
         let mut hasher = SipHasher13::new_with_key(&key);
         hasher.write(&salt);

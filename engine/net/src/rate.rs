@@ -3,16 +3,16 @@
 use machine::{Instant, Micros};
 
 pub(crate) struct RateLimit {
-    /// Time until one token is refilled.
+    /// The time in which one token is refilled.
     interval: Micros,
     /// Tokens in a full bucket.
     burst: u64,
-    /// When the used tokens are all refilled: the whole state of the bucket.
+    /// When all used tokens will be refilled. This is the whole state of the bucket.
     spent_until: Instant,
 }
 
 impl RateLimit {
-    /// `per_second` times a second in the long run, `burst` times at once.
+    /// A limit of `per_second` times a second in the long run, and `burst` times at once.
     pub(crate) fn new(per_second: u64, burst: u64) -> RateLimit {
         RateLimit {
             interval: Micros(1_000_000 / per_second.max(1)),
@@ -21,7 +21,7 @@ impl RateLimit {
         }
     }
 
-    /// Whether a token is available; takes it if so.
+    /// Takes a token. False: none is available.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         let base = self.spent_until.max(now);
         let ahead = base.since(now).0;

@@ -5,8 +5,8 @@
 //! - At most [`DATAGRAMS_MAX`] datagrams are in progress, each at most [`DATAGRAM_BYTES_MAX`] long
 //!   and [`LIFETIME`] old. A new one evicts the oldest. All memory is allocated at construction.
 //! - Fragments of either family that overlap with different contents end their datagram (RFC 5722),
-//!   and its later fragments are dropped. Networks duplicate packets, so an exact repetition is
-//!   ignored.
+//!   and later fragments of that datagram are dropped. Networks duplicate packets, so an exact
+//!   repetition is ignored.
 //! - Fragments are placed in units of 8 bytes, with one bit each in `present`.
 
 use alloc::boxed::Box;
@@ -44,11 +44,11 @@ pub(crate) struct FragmentHeader {
     /// The offset in the datagram, in bytes.
     pub(crate) offset: u16,
     pub(crate) more_fragments: bool,
-    /// The protocol of the datagram's payload; the first fragment's value counts.
+    /// The protocol of the datagram's payload. Only the first fragment's value counts.
     pub(crate) begins_with: u8,
 }
 
-/// A complete datagram, taken out.
+/// A complete datagram, taken out of the table.
 #[derive(Debug)]
 pub(crate) struct ReassembledDatagram {
     /// The caller returns it with [`Reassembly::put_back`].
@@ -60,7 +60,7 @@ pub(crate) struct ReassembledDatagram {
 struct PartialDatagram {
     key: DatagramKey,
     expires_at: Instant,
-    /// Known once the last fragment has arrived.
+    /// The length of the datagram, known once its last fragment has arrived.
     total_bytes: Option<usize>,
     /// One beyond the highest byte that has arrived.
     end: usize,
@@ -74,7 +74,7 @@ struct PartialDatagram {
 /// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FragmentResult {
-    /// More fragments are needed, or this one was a repetition.
+    /// More fragments are needed, or this fragment was a repetition.
     Waiting,
     /// The datagram is complete; the index is for [`Reassembly::take`].
     Whole(usize),
@@ -84,9 +84,9 @@ pub(crate) enum FragmentResult {
 
 pub(crate) struct Reassembly {
     datagrams: Vec<Option<PartialDatagram>>,
-    /// Buffers of the slots that are empty.
+    /// The buffers of empty slots.
     spare: Vec<Box<[u8]>>,
-    /// How many datagrams were evicted by newer ones, since last read.
+    /// The number of datagrams that newer ones have evicted since the number was last read.
     displaced: u64,
 }
 
@@ -101,7 +101,7 @@ impl Reassembly {
         }
     }
 
-    /// A fragment has arrived. `payload`: what follows its header.
+    /// Handles a fragment. `payload`: the bytes after its header.
     pub(crate) fn fragment_arrived(
         &mut self,
         now: Instant,
@@ -110,8 +110,8 @@ impl Reassembly {
     ) -> FragmentResult {
         let start = usize::from(part.offset);
         let end = start + payload.len();
-        // Only the last fragment may have a length that is not a multiple of the unit. An empty one
-        // could repeat for ever.
+        // Only the last fragment may have a length that is not a multiple of the unit. An empty
+        // fragment could be repeated for ever.
         let impossible = payload.is_empty()
             || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
@@ -148,8 +148,8 @@ impl Reassembly {
         self.spare.push(buffer);
     }
 
-    /// Removes expired datagrams. Returns how many datagrams were lost since the last call, evicted
-    /// ones included. A datagram that an overlap ended has been counted already.
+    /// Removes expired datagrams. Returns the number of datagrams lost since the last call,
+    /// including evicted ones. Datagrams that an overlap ended have been counted already.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         if self.is_idle() {
             return 0;
@@ -211,7 +211,7 @@ impl Reassembly {
 }
 
 impl PartialDatagram {
-    /// Copies a fragment to its place. False when it contradicts earlier fragments.
+    /// Copies a fragment to its place. False: it contradicts earlier fragments.
     fn place(&mut self, start: usize, end: usize, payload: &[u8], more_fragments: bool) -> bool {
         let units = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);
         let known = units.clone().filter(|&unit| self.has(unit)).count();

@@ -10,8 +10,8 @@ pub(crate) struct InPacket<'a> {
     pub(crate) ethernet: ethernet::EthernetHeader,
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
-    /// Our address that the packet was sent to. Without meaning unless `addressee` says that it is
-    /// for us.
+    /// Our address that the packet was sent to. It is valid only if `addressee` is
+    /// [`Addressee::Us`].
     pub(crate) local: Local,
     pub(crate) addressee: Addressee,
     pub(crate) hop_limit: u8,

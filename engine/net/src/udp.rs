@@ -23,7 +23,7 @@ pub(crate) const PORTS_MAX: usize = 144;
 pub(crate) struct Ports(Vec<u16, PORTS_MAX>);
 
 impl Ports {
-    /// False when too many ports are bound.
+    /// Binds `port`. False: too many ports are bound.
     pub(crate) fn bind(&mut self, port: u16) -> bool {
         self.is_bound(port) || self.0.push(port).is_ok()
     }
@@ -76,7 +76,8 @@ pub(crate) fn parse<'a>(received: &InPacket<'a>) -> Result<Datagram<'a>, UdpErro
     })
 }
 
-/// Sends `payload_bytes` from `source` to `destination`, filled in by `write`.
+/// Sends a datagram of `payload_bytes` from `source` to `destination`. `write` fills in the
+/// payload.
 pub(crate) fn send(
     link: &mut Link,
     now: Instant,

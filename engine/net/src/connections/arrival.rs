@@ -1,4 +1,4 @@
-//! A received segment: parsed once, and passed on in parts.
+//! A received segment: it is parsed once, and its parts are passed on.
 
 use crate::checksum::Sum;
 use crate::event::DatagramPlace;
@@ -13,11 +13,11 @@ use crate::template::TCP_BYTES;
 pub(super) struct Arrival<'a> {
     pub(super) caller: SynSender,
     pub(super) segment: SegmentRepr<'a>,
-    /// Where the segment's payload lies.
+    /// The place of the segment's payload in its frame or in the reassembly buffer.
     pub(super) place: DatagramPlace,
 }
 
-/// Parses a segment: its flow and its fields. `place`: where the received transport packet lies.
+/// Parses a segment: its flow and its fields. `place`: the place of the received transport packet.
 #[inline(always)]
 pub(super) fn parse<'a>(received: &InPacket<'a>, place: &DatagramPlace) -> Option<Arrival<'a>> {
     let bytes = received.payload;

@@ -1,15 +1,16 @@
-//! Opening of connections, by us and by peers.
+//! The opening of connections, by us and by peers.
 //!
-//! For an outgoing connection: an unpredictable port (RFC 6056), a SYN, and a next hop that may
-//! have to be resolved first. For an incoming one: an entry or a cookie for its SYN, and a
-//! connection once its handshake is complete.
+//! An outgoing connection needs an unpredictable port (RFC 6056), a SYN, and a next hop that may
+//! have to be resolved first. An incoming SYN gets an entry or a cookie, and becomes a connection
+//! once its handshake is complete.
 //!
 //! Invariants:
 //! - A connection is in the flow table from the call of `connect` on, so the answer to its SYN
 //!   finds it.
-//! - A port is reused for the same service only after all others, however fast connections come and
-//!   go: the server may still remember the last connection from it.
-//! - While the neighbour is unresolved, the SYN waits with its other packets; it is not broadcast.
+//! - A port is reused for the same service only after all other ports, however fast connections are
+//!   opened and closed. The server may still remember the last connection from that port.
+//! - While the neighbour is unresolved, the SYN waits with the other packets to it. The SYN is not
+//!   broadcast.
 
 use core::net::SocketAddr;
 
@@ -32,11 +33,11 @@ use crate::tcp::{
 };
 use crate::template::{SegmentHeaders, Template};
 
-/// The first local port of outgoing connections, and how many there are (RFC 6335 §6).
+/// The first local port of outgoing connections, and the number of such ports (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u32 = 16_384;
-/// Ports that are tried before the call fails. Each is free unless another connection to the same
-/// service has it.
+/// The number of ports to try before the call fails. Each is free unless another connection to the
+/// same service has it.
 const TRIES_MAX: u32 = 64;
 
 /// The destination of a template with an unresolved neighbour. No frame is ever sent there.
@@ -80,9 +81,9 @@ impl Tcp {
         Ok(ConnectionId(id))
     }
 
-    /// A local port without a connection to `peer`. A keyed hash of the peer and the number of
-    /// connections opened so far selects it (RFC 6056 §3.3.3); the next free one is taken. No two
-    /// cores have a port in common.
+    /// A flow to `peer` from a free local port. A keyed hash of the peer and the number of
+    /// connections opened so far selects the first port to try (RFC 6056 §3.3.3). The next free
+    /// port is taken. No two cores have a port in common.
     fn free_flow(&self, local: Local, peer: SocketAddr, cores: Cores, opened: u64) -> Option<Flow> {
         let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
         let start = offset.wrapping_add(opened as u32);
@@ -138,7 +139,8 @@ impl Tcp {
 }
 
 impl Tcp {
-    /// A handshake is complete. `id` is its entry, or `None` for a cookie.
+    /// Creates the connection of a completed handshake. `id`: the entry of the handshake, or `None`
+    /// if a cookie completed it.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -187,8 +189,8 @@ impl Tcp {
         self.connected_arrived(now, connection.index() as u32, arrival, context);
     }
 
-    /// Handles a SYN without a connection: it is for a listener, or is refused. `used`: the
-    /// sequence number after the last one of the flow's previous connection, if that is known.
+    /// Handles a SYN without a connection: it is for a listener, or is refused. `used`: the next
+    /// sequence number of the flow's previous connection, if that is known.
     pub(super) fn unmatched_syn_arrived(
         &mut self,
         now: Instant,
@@ -207,8 +209,8 @@ impl Tcp {
         }
     }
 
-    /// A SYN for a listener: stores its handshake, or answers with a cookie, or ignores it until
-    /// its retry.
+    /// Handles a SYN for a listener: stores its handshake, or answers with a cookie, or ignores the
+    /// SYN until its retry.
     fn listener_syn_arrived(
         &mut self,
         now: Instant,
@@ -262,7 +264,7 @@ impl Tcp {
         }
     }
 
-    /// The handshake that a segment completes by a valid cookie of ours.
+    /// The handshake that a segment completes with a valid cookie of ours.
     pub(super) fn cookie_completed(
         &self,
         now: Instant,
@@ -275,7 +277,8 @@ impl Tcp {
     }
 }
 
-/// `flow` with our address that it refers to, or the unspecified address if that is lost.
+/// `flow` with the own address that it refers to. If that address is lost, it is the unspecified
+/// one.
 fn endpoints(flow: Flow, link: &Link) -> Endpoints {
     Endpoints { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }

@@ -1,7 +1,7 @@
 //! The out phase: at the end of each turn, builds the pending segments and hands them to the card.
 //!
 //! A connection is in the touched queue at most once, so the queue cannot overflow. A connection
-//! that finds the card full stays in the queue and is tried again in the next turn: nothing is
+//! that finds the card full stays in the queue and is tried again in the next turn. So nothing is
 //! lost, and nothing is sent twice.
 
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
@@ -81,7 +81,8 @@ impl Tcp {
         result
     }
 
-    /// A connection has produced its output: sets its timer, and removes it if it is closed.
+    /// Finishes the output of a connection: sets its timer, and removes the connection if it is
+    /// closed.
     #[inline]
     pub(super) fn settle(
         &mut self,
@@ -90,7 +91,7 @@ impl Tcp {
         other_cores: &mut Option<MulticoreState>,
     ) {
         let Some(found) = self.connections.get_mut(connection.0) else {
-            unreachable!("it has just spoken")
+            unreachable!("the connection has just sent its output")
         };
         if let Some(deadline) =
             found.tcb.deadline(now).filter(|deadline| *deadline < found.armed_for)
@@ -107,11 +108,11 @@ impl Tcp {
         }
     }
 
-    /// A retransmission suggests that the neighbour's hardware address may have changed (RFC 1122
-    /// §3.3.1.4).
+    /// Confirms the neighbour again after a retransmission: its hardware address may have changed
+    /// (RFC 1122 §3.3.1.4).
     fn reconfirm_route(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
-            unreachable!("it has just spoken")
+            unreachable!("the connection has just sent its output")
         };
         if let Some(hardware) = link.reconfirm_route(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
@@ -165,7 +166,8 @@ fn transmit(
             Ok(())
         }
         Err(TransmitError::Full) => Err(CardFull),
-        // The card would refuse it every time, so it counts as lost in the network.
+        // The card would refuse the frame at every attempt, so the segment counts as lost in the
+        // network.
         Err(TransmitError::Malformed) => {
             counters.count(Counter::DroppedOut);
             Ok(())

@@ -19,7 +19,8 @@ use crate::tcp::{
 };
 use crate::template::SegmentHeaders;
 
-/// What a segment may change outside its connection: the link, the other cores, and the events.
+/// The state outside its connection that a segment may change: the link, the other cores, and the
+/// events.
 pub(super) struct ArrivalContext<'a> {
     pub(super) link: &'a mut Link,
     pub(super) other_cores: &'a mut Option<MulticoreState>,
@@ -113,8 +114,8 @@ impl Tcp {
         found.is_none_or(|found| found.tcb.may_be_meant(segment))
     }
 
-    /// Passes a segment round the other cores if it does not fit `entry`, its flow's entry here.
-    /// Returns whether it did. The connection of the segment was not found here.
+    /// Sends a segment round the other cores if it does not fit `entry`, the entry of its flow on
+    /// this core. Returns whether it was sent.
     #[cold]
     fn forward_stray(
         &mut self,
@@ -147,7 +148,7 @@ impl Tcp {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return SegmentMatch::Exact,
-            // The fast path has checked it already.
+            // The fast path has already found that the segment does not fit the connection.
             Some(FlowTarget::Connection(_)) => false,
             None if self.cookie_completed(now, arrival, context.link).is_some() => {
                 return SegmentMatch::Exact;
@@ -156,7 +157,8 @@ impl Tcp {
             Some(FlowTarget::HalfOpen(index))
                 if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
             {
-                // It may be for this handshake or for a connection on another core: it ends both.
+                // The reset may be for this handshake or for a connection on another core, so it
+                // ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
                 self.handshake_removed(&caller.flow, context.other_cores);
                 return SegmentMatch::None;
@@ -196,7 +198,7 @@ impl Tcp {
         events: &mut Events,
     ) {
         let Some(id) = self.connections.id_at(index as usize) else {
-            unreachable!("a flow that leads nowhere")
+            unreachable!("a flow without its connection")
         };
         let Some(found) = self.connections.get_mut(id) else {
             unreachable!("the slot is occupied")
@@ -269,15 +271,16 @@ impl Tcp {
             found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
-        // A user that gets data mostly answers. Anything else but an acknowledgment is rare.
+        // A user that gets data usually answers. Segments without data are nearly always
+        // acknowledgments, which often leave the connection at rest.
         let is_at_rest = |found: &TcpConnection| found.tcb.is_at_rest(now, found.armed_for);
         if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(is_at_rest) {
             self.touch(connection);
         }
     }
 
-    /// A connection's deadline may have come. Kept out of line, because most turns have no deadline
-    /// and should not pay for one.
+    /// Handles the deadline that was set for a connection; the deadline of the TCB may be later.
+    /// Kept out of line, because most turns have no deadline and should not pay for one.
     #[inline(never)]
     pub(super) fn connection_due(
         &mut self,
@@ -364,8 +367,8 @@ impl Tcp {
         }
     }
 
-    /// Segments of a connection come from another neighbour than ours go to: the neighbour cache
-    /// decides which one is right.
+    /// Handles a segment that came from another hardware address than the connection sends to. The
+    /// neighbour cache decides which address is right.
     fn peer_hardware_changed(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("the connection has just received a segment")
@@ -375,12 +378,12 @@ impl Tcp {
         }
     }
 
-    /// An ICMP error reports trouble with a segment that claims to be ours. False: there is no such
-    /// connection.
+    /// Handles an ICMP error about a segment that allegedly came from this machine. Returns false
+    /// if the flow of the segment is unknown.
     ///
     /// The report is only a hint: it closes no established connection, and retransmission finds out
-    /// whether it is true (RFC 5927 §4). It takes effect only if its segment is in flight: it
-    /// lowers the path MTU, or ends an attempt to connect that was refused.
+    /// whether it is true (RFC 5927 §4). It takes effect only if the reported segment is in flight.
+    /// Then it lowers the path MTU, or ends a refused attempt to connect.
     pub(crate) fn icmp_report_arrived(
         &mut self,
         now: Instant,
@@ -392,7 +395,7 @@ impl Tcp {
         counters.count(Counter::IcmpErrorsIn);
         let FlowTarget::Connection(index) = entry else { return true };
         let Some(id) = self.connections.id_at(index as usize) else {
-            unreachable!("a flow that leads nowhere")
+            unreachable!("a flow without its connection")
         };
         let Some(found) =
             self.connections.get_mut(id).filter(|found| found.template.flow() == report.flow)

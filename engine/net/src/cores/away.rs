@@ -11,22 +11,22 @@ use machine::CoreId;
 use super::message::PassReason;
 use crate::config::CORES_MAX;
 
-/// Buffers that may be away at once.
+/// The most buffers that may be away at once.
 pub(super) const FRAMES_MAX: usize = 256;
-/// Of these, the buffers that may hold unsteered frames.
+/// The most of these buffers that may be away with unsteered frames.
 const STRAYS_MAX: usize = FRAMES_MAX / 2;
-/// Of these, the buffers that are in no core's share.
+/// The number of these buffers that belong to no core's share.
 const SHARED_MAX: usize = FRAMES_MAX / 2;
 
 pub(super) struct Away {
     charged: Vec<usize, CORES_MAX>,
     frames: usize,
-    /// Buffers beyond the shares of the cores that they are charged to.
+    /// Buffers away beyond the shares of the cores that they are charged to.
     shared: usize,
 }
 
 impl Away {
-    /// `cores`: how many there are, at most [`CORES_MAX`].
+    /// `cores`: the number of cores, at most [`CORES_MAX`].
     pub(super) fn new(cores: u8) -> Away {
         Away { charged: (0..cores).map(|_| 0).collect(), frames: 0, shared: 0 }
     }

@@ -1,9 +1,10 @@
 //! The queue of messages for another core.
 //!
 //! Invariants:
-//! - All space is allocated at construction. Frames and hearsay are refused when it is full. Shells
-//!   always fit, because the number of a card's buffers on other cores is bounded.
-//! - Address changes are sent before the frames that were sent to these addresses.
+//! - All space is allocated at construction. When it is full, further frames and news from the link
+//!   are refused. Buffers always fit, because the number of a card's buffers on other cores is
+//!   limited.
+//! - An address change is sent before the frames to the new address.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,12 +16,12 @@ use crate::link::Link;
 
 use super::message::{LinkNews, NetMessageKind, PassReason, PassedFrame};
 
-/// The most frames that wait for one core, steered ones included.
+/// The most frames that wait for one core, including steered frames.
 const FRAMES_MAX: usize = 128;
-/// The most waiting frames before an unsteered one is refused: a flood of strays leaves room for
+/// An unsteered frame is refused when this many frames wait. So a flood of strays leaves room for
 /// segments of known connections.
 const STRAYS_MAX: usize = 64;
-/// The most waiting news from the link. A core that misses one asks the neighbour itself.
+/// The most waiting news from the link. A core that misses an item asks the neighbour itself.
 const LINK_NEWS_MAX: usize = 32;
 
 pub(super) struct CoreQueue {
@@ -28,13 +29,13 @@ pub(super) struct CoreQueue {
     /// Buffers to return, each with the core that it was charged to.
     buffers: VecDeque<(Frame, CoreId)>,
     link_news: VecDeque<LinkNews>,
-    /// The addresses that were last sent.
+    /// The IPv4 address that was last sent.
     sent_address: Option<Ipv4Interface>,
     sent_ipv6: u32,
 }
 
 impl CoreQueue {
-    /// `buffers`: the most buffers of that core's card on other cores.
+    /// `buffers`: the most buffers of the other core's card that may be away from it.
     pub(super) fn new(buffers: usize) -> CoreQueue {
         CoreQueue {
             frames: VecDeque::with_capacity(FRAMES_MAX),
@@ -45,7 +46,9 @@ impl CoreQueue {
         }
     }
 
-    /// Errors: the frame, when too many wait already.
+    /// Queues a frame.
+    ///
+    /// Errors: the frame, if too many wait already.
     pub(super) fn push(
         &mut self,
         passed: PassedFrame,
@@ -78,7 +81,7 @@ impl CoreQueue {
         Some(NetMessageKind::Buffer(frame, charged_to))
     }
 
-    /// The machine's addresses, if they differ from those last sent.
+    /// The machine's addresses, if they differ from the addresses last sent.
     pub(super) fn next_state(&mut self, link: &Link) -> Option<NetMessageKind> {
         let address = link.interface.address;
         if self.sent_address != address {
@@ -92,7 +95,7 @@ impl CoreQueue {
         })
     }
 
-    /// Whether there is a [`CoreQueue::next_state`].
+    /// Whether [`CoreQueue::next_state`] has something to send.
     pub(super) fn has_state(&self, link: &Link) -> bool {
         self.sent_address != link.interface.address || self.sent_ipv6 != link.ndp.revision()
     }

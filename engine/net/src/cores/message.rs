@@ -1,4 +1,4 @@
-//! Messages between cores, and where a frame goes.
+//! Messages between cores, and the routes of frames.
 
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -11,8 +11,8 @@ use crate::ndp::{AdvertisedNeighbour, SharedIpv6State};
 
 use super::steering::Load;
 
-/// A message from one core's network to another's: see [`crate::Net::next_message`] and
-/// [`crate::Net::message_arrived`].
+/// A message from one core's network to another core's network: see [`crate::Net::next_message`]
+/// and [`crate::Net::message_arrived`].
 #[derive(Debug)]
 pub struct NetMessage(pub(crate) NetMessageKind);
 
@@ -36,23 +36,24 @@ pub(crate) enum NetMessageKind {
     LinkNews(LinkNews),
 }
 
-/// News from the link that the first core has heard, and that may concern other cores.
+/// News from the link that the first core has received, and that may concern other cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinkNews {
     /// A neighbour has announced its hardware address by ARP.
     Neighbour { address: Ipv4Addr, hardware: Ethernet },
-    /// A neighbour has advertised itself.
+    /// A neighbour has advertised its hardware address by NDP.
     Ipv6Neighbour { address: Ipv6Addr, claim: AdvertisedNeighbour },
     /// An ICMP error about a segment that the first core did not send.
     TransportError(IcmpReport),
 }
 
-/// Where the buffer of a frame belongs.
+/// The owner of a frame's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Home {
     /// The core that owns the card.
     pub(crate) core: CoreId,
-    /// The core that it was passed to first. It is charged to that core while it is away.
+    /// The core that the frame was passed to first. The buffer is charged to that core while it is
+    /// away.
     pub(crate) charged_to: CoreId,
 }
 
@@ -60,38 +61,39 @@ pub(crate) struct Home {
 #[derive(Debug)]
 pub(crate) struct PassedFrame {
     pub(crate) frame: Frame,
-    /// The time of the turn in which a core last processed it.
+    /// The time of the turn in which a core last processed the frame.
     pub(crate) seen_at: Instant,
-    /// Where the buffer belongs; `None` if it belongs to no card.
+    /// The owner of the buffer; `None` if the buffer belongs to no card.
     pub(crate) home: Option<Home>,
-    /// How many cores have looked for its connection without success.
+    /// The number of cores that have looked for its connection without success.
     pub(crate) hops: u8,
-    /// The core that answers if no core knows the connection. `None` means the core where it began.
+    /// The core that answers if no core knows the connection. `None` means the core whose card
+    /// received the frame.
     pub(crate) answerer: Option<CoreId>,
-    /// Whether its transport checksum has been verified.
+    /// Whether the transport checksum of the frame has been verified.
     pub(crate) verified: bool,
     /// The bucket of a steered SYN.
     pub(crate) syn: Option<u16>,
 }
 
-/// Why a frame goes to another core.
+/// Why a frame is passed to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PassReason {
-    /// Its connection is there, or it opens one there.
+    /// The other core owns its connection, or will own the connection that it opens.
     Steered,
-    /// The first core answers it.
+    /// Only the first core handles frames of this kind.
     Other,
-    /// This core does not know its connection.
+    /// This core does not know the connection of the frame.
     Stray,
 }
 
-/// Where a frame goes: see [`crate::Net::frame_handled`].
+/// The route of a handled frame: see [`crate::Net::frame_handled`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a frame may have to go to another core"]
 pub enum Route {
-    /// To no other core; always so on a machine with one core.
+    /// The frame stays on this core, as it always does on a machine with one core.
     Here,
-    /// To another core; the network knows which.
+    /// The frame is passed to another core, which the network knows.
     Onward,
 }
 
@@ -113,7 +115,7 @@ impl Onward {
     }
 }
 
-/// A message that has arrived, until its events are handled: see [`crate::Net::message_handled`].
+/// A received message, until its events are handled: see [`crate::Net::message_handled`].
 #[derive(Debug)]
 #[must_use = "it may hold a frame"]
 pub struct Arrived(pub(crate) Contents);
@@ -126,7 +128,7 @@ pub(crate) enum Contents {
 }
 
 impl Arrived {
-    /// The bytes that the events refer to, for decoding in place.
+    /// The bytes that the events refer to, mutable so that they can be decoded in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Contents::Frame(passed) => passed.frame.bytes_mut(),

@@ -12,14 +12,14 @@ use crate::link::Link;
 use crate::tcp::TcpFlags;
 use crate::template::TCP_BYTES;
 
-/// Which core a frame is for.
+/// The core that a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FrameClass {
-    /// The core of the connection. `opens`: it is a SYN, which may open one.
+    /// The core of its connection. `opens`: the segment is a SYN, which may open a connection.
     Segment { flow: Flow, opens: bool },
     /// The first core: the frame concerns the whole machine.
     Other,
-    /// No core: the frame is dropped where it is processed.
+    /// No particular core: the frame is dropped when it is processed.
     Nothing,
 }
 

@@ -1,22 +1,23 @@
-//! Steering: which core owns a connection, when one receive queue of the card serves several cores.
+//! Steering decides which core owns a connection, when one receive queue of the card serves several
+//! cores.
 //!
 //! Flows are divided into [`BUCKETS`] buckets by their keyed hash, so no outsider can choose which
-//! flows share one. A bucket belongs to one core as long as that core has a connection of it, or
-//! may be about to. When none is left and the core has at least two more connections than another,
-//! the next SYN moves the bucket to the least loaded core. So a core that is slow to close
-//! connections gets fewer.
+//! flows share a bucket. A bucket stays with one core while that core has a connection of the
+//! bucket, or may be about to open one. When the bucket has no connection left, the next SYN may
+//! move it to the least loaded core. That happens if the bucket's core has at least two more
+//! connections than another core. So a core that is slow to close connections gets fewer new ones.
 //!
-//! The steering core receives and sends for all the others, so it gets fewer connections. While
-//! there are few, it has half as many as each other core. Later it has fewer by an eighth of those
-//! that it could still have. When the others are full, it is full too.
+//! The steering core receives and sends for the other cores too, so it gets fewer connections.
+//! While there are few connections, it gets half as many as each other core. Later the difference
+//! is an eighth of the connections that it could still have. When the other cores are full, it is
+//! full too.
 //!
-//! Owners report how many connections they have, of a bucket and in total. These reports are
-//! states: only the last one counts. Owners also report how many of their steered SYNs they have
-//! seen. A bucket stays where it is until its last SYN has been seen, and SYNs in transit count as
-//! connections.
+//! Owners report how many connections they have, in a bucket and in total. Each report replaces the
+//! one before. Owners also report how many of their steered SYNs they have seen. A bucket does not
+//! move until its owner has seen the last SYN of the bucket. SYNs in transit count as connections.
 //!
-//! TIME-WAIT entries do not count. If their bucket has moved to another core, a segment for one is
-//! a stray.
+//! TIME-WAIT entries do not count as connections. If the bucket of an entry has moved to another
+//! core, a segment for the entry is a stray.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,11 +28,11 @@ use machine::CoreId;
 
 use crate::config::CORES_MAX;
 
-/// The steering core counts an extra load: the connections that it could still have, divided by
-/// this.
+/// The extra load of the steering core: the connections that it could still have, divided by this
+/// number.
 const SPARED_PART: u32 = 8;
 
-/// Buckets of the table.
+/// The number of buckets.
 pub(crate) const BUCKETS: usize = 4096;
 
 /// The load of a core.
@@ -43,7 +44,7 @@ pub(crate) struct Load {
     of_bucket: u32,
     /// Connections and handshakes of all buckets.
     in_all: u32,
-    /// How many steered SYNs the core has seen, modulo 2^32.
+    /// The number of steered SYNs that the core has seen, modulo 2^32.
     syns_seen: u32,
 }
 
@@ -70,7 +71,7 @@ impl Holdings {
         }
     }
 
-    /// The core to report to.
+    /// The core that steers for this core, and gets its reports.
     pub(super) fn steered_by(&self) -> CoreId {
         self.steered_by
     }
@@ -89,13 +90,13 @@ impl Holdings {
         self.change(bucket);
     }
 
-    /// A steered SYN has arrived.
+    /// Records that a steered SYN has arrived.
     pub(super) fn syn_seen(&mut self, bucket: u16) {
         self.syns_seen = self.syns_seen.wrapping_add(1);
         self.change(bucket);
     }
 
-    /// The next report.
+    /// The next load to report.
     pub(super) fn next_change(&mut self, own: CoreId) -> Option<Load> {
         let bucket = self.changes.pop_front()?;
         *self.is_changed_mut(bucket) = false;
@@ -135,16 +136,16 @@ impl Holdings {
 
 #[derive(Clone, Copy)]
 struct SteeringBucket {
-    /// The index of the member that owns it.
+    /// The index of the member that owns the bucket.
     owner: u8,
-    /// Its connections, as reported by the owner.
+    /// The connections of the bucket, as reported by the owner.
     connections: u32,
-    /// The number of its last SYN that was steered to the owner.
+    /// The number of the last SYN of this bucket that was steered to the owner.
     last_syn: u32,
 }
 
 impl SteeringBucket {
-    /// Whether it has no connection, and none is about to open.
+    /// Whether the bucket has no connection, and no SYN in transit may open one.
     fn is_free(&self, members: &[Member]) -> bool {
         self.connections == 0 && member(members, self.owner).has_seen(self.last_syn)
     }
@@ -152,10 +153,10 @@ impl SteeringBucket {
 
 struct Member {
     core: CoreId,
-    /// As last reported.
+    /// The number of connections that the core last reported.
     connections: u32,
     syns_seen: u32,
-    /// SYNs steered to it, modulo 2^32.
+    /// The number of SYNs steered to the core, modulo 2^32.
     syns_given: u32,
 }
 
@@ -173,15 +174,15 @@ impl Member {
 /// The owner of each bucket.
 pub(super) struct Steering {
     buckets: Box<[SteeringBucket]>,
-    /// This core is the first.
+    /// The cores to steer for. The first is this core.
     members: Vec<Member, CORES_MAX>,
     /// The most connections of each member.
     connections_max: u32,
 }
 
 impl Steering {
-    /// `members`: the cores to steer for, at most [`CORES_MAX`], this one first. `connections_max`:
-    /// the most connections of each.
+    /// `members`: the cores to steer for, at most [`CORES_MAX`], this core first.
+    /// `connections_max`: the most connections of each.
     pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
@@ -194,8 +195,7 @@ impl Steering {
         Steering { buckets: (0..BUCKETS).map(bucket).collect(), members, connections_max }
     }
 
-    /// The core that a segment of this bucket goes to. If it `opens` a connection, the bucket may
-    /// move.
+    /// The core that owns `bucket`. If the segment `opens` a connection, the bucket may move first.
     pub(super) fn owner(&mut self, bucket: u16, opens: bool) -> CoreId {
         let Some(found) = self.buckets.get_mut(usize::from(bucket)) else {
             unreachable!("a bucket above the last one")
@@ -214,7 +214,7 @@ impl Steering {
         member(&self.members, found.owner).core
     }
 
-    /// A SYN of this bucket is in transit to the bucket's owner.
+    /// Records that a SYN of `bucket` is in transit to the owner of the bucket.
     pub(super) fn given(&mut self, bucket: u16) {
         let Some(bucket) = self.buckets.get_mut(usize::from(bucket)) else {
             unreachable!("a bucket above the last one")
@@ -232,7 +232,7 @@ impl Steering {
             && self.buckets.iter().all(|bucket| bucket.connections == 0)
     }
 
-    /// A core reports its load.
+    /// Records the load that a core has reported.
     pub(super) fn load_reported(&mut self, load: &Load) {
         let mut members = self.members.iter_mut().enumerate();
         let Some((at, member)) = members.find(|(_, member)| member.core == load.core) else {
@@ -245,7 +245,7 @@ impl Steering {
         if usize::from(bucket.owner) == at {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
-            // The owner of this connection opened it itself.
+            // The reporting core has opened a connection of this bucket itself.
             *bucket = SteeringBucket {
                 owner: at as u8,
                 connections: load.of_bucket,
@@ -255,7 +255,7 @@ impl Steering {
     }
 }
 
-/// The member that owns a bucket, by the number in the bucket.
+/// The member at index `at`.
 fn member(members: &[Member], at: u8) -> &Member {
     match members.get(usize::from(at)) {
         Some(member) => member,
@@ -264,7 +264,7 @@ fn member(members: &[Member], at: u8) -> &Member {
 }
 
 /// The load by which the member at index `at` is compared. An extra load makes the steering core
-/// (index 0) seem busier. It shrinks as that core fills.
+/// (index 0) seem busier. The extra load shrinks as that core fills.
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);

@@ -1,22 +1,25 @@
-//! Strays: segments without a connection on this core, or that do not fit the flow's entry here.
+//! Strays: segments of a flow that has no entry on this core, and segments that do not fit the
+//! entry of their flow.
 //!
-//! A connection may be on another core than its segments arrive at. Either the card has changed its
-//! distribution, or we opened the connection. Such a segment goes round the cores, and the core
-//! that knows it keeps it.
+//! The segments of a connection may arrive at another core than its owner. Either the card has
+//! changed its distribution, or we opened the connection. Such a segment goes round the cores, and
+//! the core that knows its connection keeps it.
 //!
 //! A SYN that may open a connection does not go round, because that would delay every new
-//! connection. So a core takes a SYN that is repeated on another queue for a new one. For a while a
-//! flow may then have two handshakes, or a handshake and a closed connection on another core.
-//! Therefore such an entry keeps only segments that fit it exactly, and lets all others go round:
-//! - A handshake keeps a segment that completes it. The other handshake, the one with the SYN-ACK
-//!   that the peer did not accept, expires.
+//! connection. So if a SYN is repeated and reaches another queue, the core of that queue takes it
+//! for a new SYN. For a while a flow may then have two handshakes, or a handshake and a closed
+//! connection on another core. Therefore such an entry keeps only segments that fit it exactly, and
+//! lets all others go round:
+//! - A handshake keeps a segment that completes it. The other handshake, with the SYN-ACK that the
+//!   peer did not accept, expires.
 //! - TIME-WAIT keeps the peer's last FIN.
 //! - A connection keeps segments within its windows or slightly before. The peer may have restarted
 //!   and opened a new connection through another queue.
 //! - A cookie is valid on the core that issued it.
 //!
-//! A segment that no core keeps is answered exactly once: by the first core with an entry for it,
-//! or else by the core where it began.
+//! A segment that no core keeps is answered exactly once. The first core that has an entry for its
+//! flow answers it. If no core has an entry, the core that received the segment from its card
+//! answers.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -35,15 +38,15 @@ use crate::received::InPacket;
 /// How well a segment fits the state of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SegmentMatch {
-    /// It is for this core.
+    /// The segment is for this core.
     Exact,
-    /// This core knows its flow, but another core may fit it better.
+    /// This core has an entry for the flow, but the segment may belong to another core.
     FlowOnly,
     None,
 }
 
 impl MulticoreState {
-    /// Passes a segment on to the next core. False: it is answered here.
+    /// Passes a segment on to the next core. False: this core answers it.
     pub(crate) fn send_round(
         &mut self,
         fit: SegmentMatch,
@@ -53,7 +56,7 @@ impl MulticoreState {
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
         let answerer = self.answerer.or((fit == SegmentMatch::FlowOnly).then_some(own));
-        // The last core passes it to the answering core, which may be this one.
+        // The last core passes the segment to the answering core, which may be this core.
         let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
             return false;
@@ -63,8 +66,8 @@ impl MulticoreState {
         match place {
             DatagramPlace::Frame(_) => self.onward = Some(onward),
             DatagramPlace::Reassembled(_) => {
-                // The fragments were reassembled here, so it goes on in one piece. A lack of room
-                // is counted.
+                // The fragments were reassembled here, so the packet is passed on as one frame.
+                // `pass_on` counts it if there is no room.
                 let _ = self.pass_on(whole_frame(received), None, onward, counters);
             }
         }
@@ -72,7 +75,7 @@ impl MulticoreState {
     }
 }
 
-/// The frame that a fragmented packet would have come in without fragmentation.
+/// The frame that would have carried a packet if no router had fragmented it.
 fn whole_frame(received: &InPacket<'_>) -> Frame {
     let payload = received.payload;
     let mut bytes = vec![0; ETHERNET_BYTES + ipv6::IPV6_BYTES + payload.len()];

@@ -12,14 +12,15 @@ pub(crate) const SERVER_PORT: u16 = 67;
 /// The port of DHCP clients.
 pub(crate) const CLIENT_PORT: u16 = 68;
 
-/// The largest DHCP message that we take (RFC 2132 §9.10), IP header included.
+/// The largest DHCP message that we accept (RFC 2132 §9.10), IP header included.
 const MESSAGE_BYTES_MAX: u16 = 1_500;
-/// BOOTP relays and servers drop messages that are shorter than a BOOTP message (RFC 951).
+/// The shortest message that we send. BOOTP relays and servers drop messages that are shorter than
+/// a BOOTP message (RFC 951).
 const MESSAGE_BYTES_MIN: usize = 300;
 const OPTION_ROUTER: u8 = 3;
-/// Subnet mask, router, name servers, lease time, T1, T2.
+/// The options that we ask for: subnet mask, router, name servers, lease time, T1, T2.
 const WANTED: &[u8] = &[1, 3, 6, 51, 58, 59];
-/// An infinite lease.
+/// The lease time of an infinite lease.
 const FOR_EVER: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ pub(super) struct DhcpReply {
     pub(super) rebind: Option<Micros>,
 }
 
-/// Reads a message; `None` unless it is an answer to the client with this card.
+/// Parses a message. `None` unless it is an answer to the client with this card.
 pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     let packet = DhcpPacket::new_checked(bytes).ok()?;
     let repr = DhcpRepr::parse(&packet).ok()?;
@@ -64,7 +65,10 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     };
     let mut name_servers = NameServers::new();
     for server in repr.dns_servers.iter().flatten().take(NAME_SERVERS_MAX) {
-        assert!(name_servers.push(*server).is_ok(), "no more are taken than there is room for");
+        assert!(
+            name_servers.push(*server).is_ok(),
+            "at most as many are taken as there is room for"
+        );
     }
     let seconds = |count: u32| {
         if count == FOR_EVER { Micros(u64::MAX) } else { Micros::from_secs(u64::from(count)) }
@@ -83,7 +87,8 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     })
 }
 
-/// The first of the routers. The wire crate reads the option only when it names exactly one.
+/// The first router of the option. The wire crate reads the option only if it lists exactly one
+/// router.
 fn router(packet: &DhcpPacket<&[u8]>) -> Option<Ipv4Addr> {
     let option = packet.options().find(|option| option.kind == OPTION_ROUTER)?;
     option.data.first_chunk().map(|octets| Ipv4Addr::from_octets(*octets))
@@ -99,15 +104,14 @@ fn class_bits(address: Ipv4Addr) -> u8 {
 }
 
 impl Request {
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub(crate) fn len(&self) -> usize {
         self.repr().buffer_len().max(MESSAGE_BYTES_MIN)
     }
 
     /// Writes the message into `bytes`, which is [`Request::len`] long and zeroed.
     pub(crate) fn emit(&self, bytes: &mut [u8]) {
-        // It fails only if the buffer is too short for the options, and `len` has made sure that it
-        // is not.
+        // `emit` fails only if the buffer is too short, and `len` has counted all options.
         let written = self.repr().emit(&mut DhcpPacket::new_unchecked(bytes));
         debug_assert!(written.is_ok());
     }

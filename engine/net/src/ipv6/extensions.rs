@@ -17,7 +17,7 @@ pub(crate) const HEADERS_MAX: usize = 8;
 /// The most options in one header, padding included.
 pub(crate) const OPTIONS_MAX: usize = 32;
 
-/// Options without effect here: padding, and the router alert (RFC 2711).
+/// The options that this host skips: padding, and the router alert (RFC 2711).
 const PAD_ONE: u8 = 0;
 const PAD_MANY: u8 = 1;
 const ROUTER_ALERT: u8 = 5;
@@ -53,10 +53,11 @@ impl Problem {
 /// A fragment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// The offset of its Fragment header, and of its payload.
+    /// The offsets in the packet of its Fragment header (`header_at`) and of its payload (`at`).
     pub(crate) header_at: usize,
     pub(crate) at: usize,
-    /// The first header of the whole packet; counts in the first fragment only.
+    /// The kind of the header after the Fragment header. Only the value of the first fragment
+    /// counts.
     pub(crate) next_header: u8,
     /// The offset in the whole packet, in bytes.
     pub(crate) offset: u16,
@@ -73,14 +74,14 @@ pub(crate) enum Walked {
     Fragment(Fragment),
     /// An error that is reported to the sender.
     Refused(Problem),
-    /// A silent discard: an option asked for it, there is no next header, or a limit was reached.
+    /// A silent discard: an option demands it, no header follows, or a limit was reached.
     Dropped,
     /// The packet ends within a header.
     Truncated,
 }
 
-/// Walks the extension headers of `packet`. The first header is of kind `first`, which the byte at
-/// `named_at` names, and begins at `at`.
+/// Walks the extension headers of `packet`. The first header has the kind `first` and begins at
+/// `at`. The byte at `named_at` names its kind.
 #[inline]
 pub(crate) fn walk(packet: &[u8], first: u8, named_at: usize, at: usize) -> Walked {
     match first {
@@ -147,8 +148,8 @@ fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize
     }
 }
 
-/// The protocol above IPv6 and its offset, as far as the headers before it are complete. Errors in
-/// these headers do not matter. A fragment that is not the first has no such protocol.
+/// The protocol above IPv6, and the offset of its header. Stops at an incomplete header, and
+/// ignores errors in complete ones. A fragment that is not the first has no such protocol.
 pub(crate) fn upper(packet: &[u8], first: u8, first_at: usize) -> (u8, usize) {
     let (mut kind, mut at) = (first, first_at);
     for _ in 0..HEADERS_MAX {

@@ -1,5 +1,5 @@
-//! Received Neighbor Discovery messages, and which of their contents are accepted (RFC 4861 §6.1,
-//! §7.1; RFC 4862 §5.4, §5.5).
+//! Checks received Neighbor Discovery messages, and adopts the accepted parts of their contents
+//! (RFC 4861 §6.1, §7.1; RFC 4862 §5.4, §5.5).
 //!
 //! Redirects are ignored: a forged one diverts our packets, and a correct one only saves a hop on
 //! this link.
@@ -19,8 +19,8 @@ use super::cache::{AdvertisedNeighbour, REACHABLE};
 use super::message::{self, AdvertisedPrefix, NdpMessage, OutgoingNdp};
 use super::own::{self, AddressOrigin, AddressPhase};
 
-/// The longest times that a router may set: an hour (RFC 4861 §6.2.1), and a minute for
-/// retransmissions.
+/// The longest times that a router may set: an hour for reachability (RFC 4861 §6.2.1), and a
+/// minute for retransmissions.
 const REACHABLE_MAX: Micros = Micros::from_secs(3600);
 const RETRANSMIT_MAX: Micros = Micros::from_secs(60);
 /// The shortest retransmission time.
@@ -34,8 +34,8 @@ struct From {
 }
 
 impl Link {
-    /// A Neighbor Discovery message with a correct checksum has arrived. Returns the claim of a
-    /// neighbour about itself, if there is one.
+    /// Handles a Neighbor Discovery message with a correct checksum. Returns the claim of a
+    /// neighbour about itself, if the message contains one.
     pub(crate) fn ndp_arrived(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl Link {
         claimed
     }
 
-    /// A neighbour has advertised itself to another core.
+    /// Adopts the claim of a neighbour about itself. This core or another core has received it.
     pub(crate) fn ipv6_neighbour_heard(
         &mut self,
         now: Instant,
@@ -85,7 +85,7 @@ impl Link {
         self.release_found(address);
     }
 
-    /// A neighbour solicitation; false when it is invalid.
+    /// Handles a neighbour solicitation. False: it is invalid.
     fn solicited(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         let target = message.target();
         let is_unspecified = from.source.is_unspecified();
@@ -97,8 +97,8 @@ impl Link {
         }
         let Some(own) = self.ndp.own.find(target).copied() else { return true };
         if let AddressPhase::Tentative { .. } = own.phase {
-            // An unspecified source means that another host is about to assign the address, too. An
-            // own solicitation that a loop returns is ignored.
+            // An unspecified source means that another host is about to assign the address, too. A
+            // solicitation of ours that a loop returns is ignored.
             if is_unspecified && message.nonce() != Some(own.nonce & NONCE_MASK) {
                 self.counters.count(Counter::Duplicates);
                 self.ndp.duplicate_found(now, target);
@@ -122,7 +122,7 @@ impl Link {
         true
     }
 
-    /// A neighbour advertisement; false when it is invalid.
+    /// Handles a neighbour advertisement. False: it is invalid.
     fn neighbour_advertised(
         &mut self,
         now: Instant,
@@ -157,7 +157,7 @@ impl Link {
         true
     }
 
-    /// A router advertisement; false when it is invalid.
+    /// Handles a router advertisement. False: it is invalid.
     fn router_advertised(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         if !ipv6::is_link_local(from.source) {
             return false;
@@ -181,7 +181,7 @@ impl Link {
         }
     }
 
-    /// A multicast listener query has arrived.
+    /// Handles a multicast listener query.
     pub(crate) fn listener_query_arrived(&mut self, now: Instant, received: &InPacket<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
@@ -192,7 +192,7 @@ impl Link {
     }
 }
 
-/// The bits of a random number that make a nonce.
+/// The bits of a random number that are used as a nonce.
 pub(super) const NONCE_MASK: u64 = (1 << 48) - 1;
 
 impl Ndp {
@@ -229,7 +229,7 @@ impl Ndp {
         self.revise();
     }
 
-    /// A prefix is on-link, or for address autoconfiguration, or both.
+    /// Adopts an advertised prefix. It is on-link, or for address autoconfiguration, or both.
     fn learn_prefix(&mut self, now: Instant, about: &AdvertisedPrefix) {
         if ipv6::is_link_local(about.prefix) || about.prefix.is_multicast() {
             return;

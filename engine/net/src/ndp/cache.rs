@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction. A host that solicits us
-//!   gets an entry. It evicts no router, and no entry that is in use or has packets waiting (RFC
-//!   6583).
+//!   gets an entry. This entry evicts no router, and no entry that is in use or has packets waiting
+//!   (RFC 6583).
 //! - Each neighbour is asked at most [`SOLICITATIONS_MAX`] times in a row, with a wait after each
 //!   request.
 
@@ -21,27 +21,30 @@ use machine::{Ethernet, Instant, Micros};
 
 use crate::held::Held;
 
-/// Entries in the cache.
+/// The most entries in the cache.
 pub(super) const NEIGHBOURS_MAX: usize = 128;
 /// How long an answer is trusted without asking again (REACHABLE_TIME), unless a router advertises
 /// another time.
 pub(super) const REACHABLE: Micros = Micros::from_secs(30);
-/// How long upper layers get to confirm that a neighbour is reachable (DELAY_FIRST_PROBE_TIME).
+/// The time in which upper layers may confirm that a neighbour is reachable
+/// (DELAY_FIRST_PROBE_TIME).
 pub(super) const DELAY: Micros = Micros::from_secs(5);
-/// Unanswered requests until a neighbour is removed (MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
+/// The number of unanswered requests after which a neighbour is removed (MAX_MULTICAST_SOLICIT,
+/// MAX_UNICAST_SOLICIT).
 pub(super) const SOLICITATIONS_MAX: u8 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Being resolved by multicast.
+    /// We ask for its hardware address by multicast.
     Incomplete { asked: u8, due: Instant },
-    /// It has answered us recently.
+    /// The neighbour has answered us recently.
     Reachable { until: Instant },
-    /// It was reachable, or has advertised itself unasked.
+    /// The neighbour was reachable, or has advertised itself unasked.
     Stale,
-    /// It was reachable and is in use; upper layers may confirm that it still is.
+    /// The neighbour was reachable and is in use. Upper layers may confirm that it still is
+    /// reachable.
     Delay { until: Instant },
-    /// Being asked by unicast.
+    /// We ask the neighbour by unicast.
     Probe { asked: u8, due: Instant },
 }
 
@@ -57,23 +60,23 @@ struct NdpEntry {
 pub(super) enum NeighbourAction {
     /// Ask for `address`: by unicast to `hardware`, or by multicast.
     Solicit { address: Ipv6Addr, hardware: Option<Ethernet> },
-    /// No answer came: the neighbour is removed.
+    /// The neighbour has not answered, and is removed.
     Unreachable { address: Ipv6Addr },
 }
 
-/// The claim of an advertisement.
+/// The claim of a neighbour advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AdvertisedNeighbour {
     pub(super) hardware: Option<Ethernet>,
-    /// It answers a solicitation of ours.
+    /// The advertisement answers a solicitation of ours.
     pub(super) solicited: bool,
-    /// It overrides the cached hardware address.
+    /// The advertisement overrides the cached hardware address.
     pub(super) overrides: bool,
 }
 
 pub(super) struct NeighbourCache {
     entries: Vec<NdpEntry>,
-    /// The packets that wait for an answer.
+    /// The packets that wait for a neighbour's answer.
     pub(super) held: Held<Ipv6Addr>,
     /// How long an answer is trusted.
     pub(super) reachable: Micros,
@@ -109,8 +112,8 @@ impl NeighbourCache {
         Some(neighbour.hardware)
     }
 
-    /// Resolves `address` unless it is known or already being resolved. `is_router`: entries that
-    /// are not evicted.
+    /// Resolves `address` unless it is known or already being resolved. `is_router`: whether an
+    /// address is that of a router, which is never evicted.
     pub(super) fn resolve(
         &mut self,
         now: Instant,
@@ -126,7 +129,7 @@ impl NeighbourCache {
         self.next_due = self.next_due.min(now);
     }
 
-    /// Packets to `address` seem to get lost: probes it.
+    /// Probes `address`, because packets to it seem to get lost.
     pub(super) fn reconfirm(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(neighbour) =
             self.entries.iter_mut().find(|neighbour| neighbour.address == address)
@@ -145,8 +148,8 @@ impl NeighbourCache {
         found.is_some_and(|neighbour| !matches!(neighbour.state, State::Incomplete { .. }))
     }
 
-    /// `address` has sent a solicitation or router advertisement with its hardware address (RFC
-    /// 4861 §7.2.3, §6.3.4). `is_router` as for `resolve`.
+    /// Handles a solicitation or router advertisement in which `address` states its hardware
+    /// address (RFC 4861 §7.2.3, §6.3.4). `is_router` as for [`NeighbourCache::resolve`].
     pub(super) fn solicited_by(
         &mut self,
         now: Instant,
@@ -177,8 +180,8 @@ impl NeighbourCache {
         }
     }
 
-    /// `address` has advertised itself (RFC 4861 §7.2.5). An unsolicited advertisement adds no
-    /// entry.
+    /// Handles an advertisement of `address` about itself (RFC 4861 §7.2.5). An unsolicited
+    /// advertisement adds no entry.
     pub(super) fn advertised(
         &mut self,
         now: Instant,
@@ -252,7 +255,8 @@ impl NeighbourCache {
         self.next_due
     }
 
-    /// Makes room for one entry by evicting the least recently used one that `may_go` permits.
+    /// Makes room for one entry. Evicts the least recently used entry that `may_go` permits. False:
+    /// there is none.
     fn make_room(&mut self, may_go: impl Fn(&NdpEntry, &Held<Ipv6Addr>) -> bool) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;
@@ -279,7 +283,7 @@ impl NdpEntry {
         }
     }
 
-    /// Counts another request; its answer may take until `next`. False when the limit is reached.
+    /// Counts another request, which may be answered until `next`. False: the limit is reached.
     fn count_request(&mut self, next: Instant) -> bool {
         match &mut self.state {
             State::Incomplete { asked, due } | State::Probe { asked, due }

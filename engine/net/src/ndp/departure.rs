@@ -1,4 +1,4 @@
-//! The messages that are due on the link: duplicate address detection, router and neighbour
+//! Sends the messages that are due on the link: duplicate address detection, router and neighbour
 //! solicitations, and listener reports.
 
 use core::net::Ipv6Addr;
@@ -28,8 +28,8 @@ impl Link {
         while let Some(due) = self.ndp.own.next_due(now, wait) {
             match due {
                 Due::Solicit(own) => {
-                    // The answer comes to a group, so switches must know that we listen to it (RFC
-                    // 4862 §5.4.2).
+                    // The answer is sent to a group, so switches must know that we listen to the
+                    // group (RFC 4862 §5.4.2).
                     self.report(now, &[ipv6::solicited_node(own.address)], ReportReason::Joined);
                     let solicitation = OutgoingNdp::DetectDuplicate {
                         target: own.address,
@@ -40,8 +40,8 @@ impl Link {
                 }
                 Due::Assigned(own) => {
                     self.ndp.assigned(now, own.origin);
-                    // Routers ignore reports from the unspecified address (RFC 3590 §4). Now there
-                    // is a source address.
+                    // Routers ignore reports from the unspecified address (RFC 3590 §4). Now we
+                    // have a source address.
                     let groups = self.ndp.groups();
                     self.report(now, &groups, ReportReason::Joined);
                 }
@@ -53,7 +53,7 @@ impl Link {
         self.ndp.look_ahead();
     }
 
-    /// Sends a router solicitation if it is time; the wait doubles each time (RFC 7559).
+    /// Sends a router solicitation if one is due. The wait doubles each time (RFC 7559).
     fn solicit_routers(&mut self, now: Instant) {
         let Some(own) = self.link_local().filter(|_| self.ndp.solicit_at <= now) else { return };
         let wait = self.ndp.solicit_wait;
@@ -108,7 +108,7 @@ impl Link {
         });
     }
 
-    /// Sends an MLD message, which has hop-by-hop options before it.
+    /// Sends an MLD message, preceded by its hop-by-hop options.
     fn send_report(
         &mut self,
         now: Instant,

@@ -9,10 +9,10 @@ use siphasher::sip::SipHasher24;
 
 use crate::ipv6::NETWORK_BITS;
 
-/// Addresses that are tried in one network until one is no duplicate (IDGEN_RETRIES, RFC 7217 §7).
+/// The most addresses to try in one network, until one is not a duplicate (IDGEN_RETRIES, RFC 7217
+/// §7).
 pub(super) const ATTEMPTS_MAX: u8 = 3;
-/// How many reserved identifiers may be skipped. Two in a row are less likely than a broken
-/// machine.
+/// The most reserved identifiers to skip. Two in a row are less likely than a broken machine.
 const RESERVED_MAX: u8 = 8;
 
 /// The function F of RFC 7217 §5, with its secret.
@@ -27,8 +27,8 @@ impl InterfaceIdentifiers {
         InterfaceIdentifiers { hasher }
     }
 
-    /// The address in the network of `prefix` for this attempt, or for the next attempt without a
-    /// reserved identifier. Also returns the attempt.
+    /// Forms the address in the network of `prefix` for `attempt`. Skips attempts that give a
+    /// reserved identifier. Returns the address, and the attempt that gave it.
     pub(super) fn address(&self, prefix: Ipv6Addr, attempt: u8) -> (Ipv6Addr, u8) {
         let network = prefix.to_bits() >> NETWORK_BITS;
         let identifier = |attempt: u8| {
@@ -44,8 +44,8 @@ impl InterfaceIdentifiers {
     }
 }
 
-/// RFC 5453: the subnet-router anycast address, IANA's Ethernet block, and the reserved anycast
-/// block.
+/// Whether RFC 5453 reserves the identifier: the subnet-router anycast address, IANA's Ethernet
+/// block, and the reserved anycast block.
 fn is_reserved(identifier: u64) -> bool {
     identifier == 0
         || identifier >> 24 == 0x0200_5eff_fe00_0000 >> 24

@@ -11,9 +11,10 @@ use smoltcp::wire::{MldAddressRecord, MldRecordType};
 
 /// All MLDv2-capable routers (RFC 3810 §5.2.14).
 pub(super) const ALL_LISTENERS_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
-/// The options before each message: the router alert (RFC 2711). The next header is ICMPv6.
+/// The Hop-by-Hop Options header before each MLD message: it has the router alert (RFC 2711). Its
+/// next header is ICMPv6.
 pub(super) const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
-/// Hop-by-Hop Options.
+/// The protocol number of Hop-by-Hop Options.
 pub(super) const PROTOCOL_OPTIONS: u8 = 0;
 pub(super) const HOP_LIMIT: u8 = 1;
 
@@ -49,7 +50,8 @@ impl Listening {
         Listening { due: Instant::NEVER, version: MldVersion::Two }
     }
 
-    /// A query has arrived. `chance` picks the time of the answer.
+    /// Handles a query. `chance`: returns a random number below its argument, for the time of the
+    /// answer.
     pub(super) fn query_arrived(
         &mut self,
         now: Instant,
@@ -92,10 +94,10 @@ pub(super) fn report_bytes(groups: usize) -> usize {
     REPORT_BYTES + groups * RECORD_BYTES
 }
 
-/// Writes such a report, without its checksum, into `bytes`, which is [`report_bytes`] long and
+/// Writes an MLDv2 report, without its checksum, into `bytes`, which is [`report_bytes`] long and
 /// zeroed. The wire crate's own writer needs a record that is already written.
 pub(super) fn write_report(groups: &[Ipv6Addr], why: ReportReason, bytes: &mut [u8]) {
-    // To listen to every source is to exclude none.
+    // We listen to every source, so the report excludes none.
     let kind = match why {
         ReportReason::Queried => MldRecordType::ModeIsExclude,
         ReportReason::Joined => MldRecordType::ChangeToExclude,

@@ -20,13 +20,14 @@ pub(super) const NEIGHBOUR_SOLICITATION: u8 = 135;
 pub(super) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 pub(super) const REDIRECT: u8 = 137;
 
-/// The hop limit of all of them. A packet that a router has forwarded cannot have it.
+/// The hop limit of all Neighbor Discovery messages. A packet that a router has forwarded cannot
+/// have it.
 pub(super) const HOP_LIMIT: u8 = 255;
 
-/// Bytes before the options.
+/// The number of bytes before the options, by the type of the message.
 const ROUTER_ADVERTISEMENT_BYTES: usize = 16;
 const NEIGHBOUR_BYTES: usize = 24;
-/// Bytes of an option of one unit, and the unit of option lengths.
+/// The length of an option of one unit in bytes, which is the unit of option lengths.
 const OPTION_BYTES: usize = 8;
 const OPTION_NONCE: u8 = 14;
 const OPTION_NAME_SERVERS: u8 = 25;
@@ -70,8 +71,8 @@ impl<'a> NdpMessage<'a> {
             _ => return None,
         };
         let options = bytes.get(fixed..)?;
-        // An option of length zero would loop for ever. A truncated option means that the message
-        // is truncated.
+        // `split_option` refuses an option of length zero, which would loop for ever, and a
+        // truncated option. Both make the message malformed.
         let mut rest = options;
         while let Some((_, following)) = split_option(rest) {
             rest = following;
@@ -103,12 +104,12 @@ impl<'a> NdpMessage<'a> {
     pub(super) fn router_parameters(&self) -> RouterParameters {
         let packet = self.packet();
         let micros = |span: Duration| Micros(span.total_micros());
-        let said = |span: Duration| Some(micros(span)).filter(|span| span.0 != 0);
+        let nonzero = |span: Duration| Some(micros(span)).filter(|span| span.0 != 0);
         RouterParameters {
             hop_limit: Some(packet.current_hop_limit()).filter(|limit| *limit != 0),
             lifetime: micros(packet.router_lifetime()),
-            reachable: said(packet.reachable_time()),
-            retransmit: said(packet.retrans_time()),
+            reachable: nonzero(packet.reachable_time()),
+            retransmit: nonzero(packet.retrans_time()),
         }
     }
 
@@ -150,7 +151,7 @@ impl<'a> NdpMessage<'a> {
         })
     }
 
-    /// The nonce, if it has the length of ours.
+    /// The nonce, if it is as long as our nonces.
     pub(super) fn nonce(&self) -> Option<u64> {
         let nonce = self.options_of(OPTION_NONCE).next()?;
         let [a, b, c, d, e, f] = <[u8; NONCE_BYTES]>::try_from(nonce).ok()?;
@@ -194,7 +195,7 @@ impl<'a> NdpMessage<'a> {
     }
 }
 
-/// The first option, and what follows it.
+/// The first option, and the bytes after it. `None` if the option is empty or truncated.
 fn split_option(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let [_, units, ..] = *bytes.first_chunk::<2>()?;
     let length = usize::from(units) * OPTION_BYTES;
@@ -208,7 +209,7 @@ fn card(bytes: &[u8]) -> Option<Ethernet> {
         .filter(|address| ethernet::is_unicast(*address))
 }
 
-/// A message of ours.
+/// A Neighbor Discovery message that we send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OutgoingNdp {
     /// A router solicitation.
@@ -246,7 +247,7 @@ impl OutgoingNdp {
         }
     }
 
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub(super) fn len(&self) -> usize {
         let nonce =
             if matches!(self, OutgoingNdp::DetectDuplicate { .. }) { OPTION_BYTES } else { 0 };

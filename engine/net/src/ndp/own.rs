@@ -11,7 +11,7 @@ use crate::ipv6;
 
 /// The most addresses: one link-local address, and a few in networks.
 pub(super) const OWN_MAX: usize = 8;
-/// Solicitations of duplicate address detection (DupAddrDetectTransmits).
+/// The number of solicitations of duplicate address detection (DupAddrDetectTransmits).
 const SOLICITATIONS: u8 = 1;
 /// An unauthenticated advertisement cannot shorten the remaining lifetime below this (RFC 4862
 /// §5.5.3 e).
@@ -22,9 +22,9 @@ pub(super) const TWO_HOURS: Micros = Micros::from_secs(2 * 3600);
 pub(super) enum AddressOrigin {
     /// The link-local address.
     LinkLocal,
-    /// Formed in a network that a router has advertised.
+    /// We formed the address in a network that a router has advertised.
     Network,
-    /// From the configuration.
+    /// The configuration states the address.
     Fixed,
 }
 
@@ -53,19 +53,19 @@ pub(super) struct OwnAddress {
     pub(super) valid_until: Instant,
 }
 
-/// What is due for an address.
+/// The action that is due for an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
     /// Send a solicitation of duplicate address detection.
     Solicit(OwnAddress),
-    /// No duplicate was found: the address is assigned.
+    /// No duplicate was found, so the address is assigned.
     Assigned(OwnAddress),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
     list: Vec<OwnAddress, OWN_MAX>,
-    /// How many numbers have been assigned.
+    /// The number of address numbers used so far.
     numbers: u32,
 }
 
@@ -81,7 +81,7 @@ impl OwnAddresses {
         OwnAddresses { list: self.assigned().copied().collect(), numbers: self.numbers }
     }
 
-    /// The groups of all addresses, tentative ones included. A group may come twice.
+    /// The groups of all addresses, tentative ones included. A group may occur twice.
     #[inline]
     pub(super) fn groups(&self) -> impl Iterator<Item = Ipv6Addr> {
         self.list.iter().map(|own| ipv6::solicited_node(own.address))
@@ -104,7 +104,7 @@ impl OwnAddresses {
     }
 
     /// Adds a tentative address. Does nothing if there is no room.
-    #[expect(clippy::too_many_arguments, reason = "all that there is to say of an address")]
+    #[expect(clippy::too_many_arguments, reason = "the fields of an address")]
     pub(super) fn add(
         &mut self,
         now: Instant,
@@ -171,8 +171,8 @@ impl OwnAddresses {
         self.list.iter().map(due).min().unwrap_or(Instant::NEVER)
     }
 
-    /// The source address for `destination`: of the same scope, preferred, and with the longest
-    /// common prefix (RFC 6724 §5, rules 2, 3 and 8).
+    /// The source address for `destination`. It has the same scope. Preferred addresses win, and
+    /// then the longest common prefix decides (RFC 6724 §5, rules 2, 3 and 8).
     pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&OwnAddress> {
         let wanted = is_near(destination);
         self.assigned().filter(|own| is_near(own.address) == wanted).max_by_key(|own| {
@@ -186,8 +186,8 @@ impl OwnAddresses {
 }
 
 impl OwnAddress {
-    /// A router advertises the lifetimes of the address (RFC 4862 §5.5.3 e). The advertisement may
-    /// be forged, so at least two hours remain.
+    /// Adopts the lifetimes that a router advertises for the address (RFC 4862 §5.5.3 e). The
+    /// advertisement may be forged, so at least two hours remain.
     pub(super) fn advertised(&mut self, now: Instant, preferred: Micros, valid: Micros) {
         self.preferred_until = until(now, preferred);
         let left = self.valid_until.since(now);

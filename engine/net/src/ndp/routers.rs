@@ -1,4 +1,4 @@
-//! What router advertisements have announced: default routers, on-link networks, and name servers.
+//! The contents of router advertisements: default routers, on-link networks, and name servers.
 
 use core::net::Ipv6Addr;
 
@@ -19,12 +19,12 @@ pub(super) const NAME_SERVERS_MAX: usize = 3;
 pub(super) struct Routers(Vec<(Ipv6Addr, Instant), ROUTERS_MAX>);
 
 impl Routers {
-    /// A router is valid until `until`.
+    /// Adds a router, or extends its validity, until `until`.
     pub(super) fn advertised(&mut self, address: Ipv6Addr, until: Instant) {
         remember(&mut self.0, address, until);
     }
 
-    /// A router withdraws itself.
+    /// Removes a router that has withdrawn itself.
     pub(super) fn advertised_no_more(&mut self, address: Ipv6Addr) {
         self.0.retain(|(router, _)| *router != address);
     }
@@ -44,8 +44,8 @@ impl Routers {
         Some(all.find(|router| is_probably_reachable(*router)).unwrap_or(first))
     }
 
-    /// The router at `address` does not answer. It moves to the end of the list, so that each
-    /// router gets its turn.
+    /// Moves the router at `address`, which does not answer, to the end of the list. So each router
+    /// gets its turn.
     pub(super) fn unreachable_router(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
             let unreachable_router = self.0.remove(at);
@@ -67,7 +67,8 @@ impl Routers {
 pub(super) struct Networks(Vec<((Ipv6Addr, u8), Instant), NETWORKS_MAX>);
 
 impl Networks {
-    /// Addresses that share the first `bits` bits with `prefix` are on the link until `until`.
+    /// Adds a network: addresses that share the first `bits` bits with `prefix` are on the link
+    /// until `until`.
     pub(super) fn advertised(&mut self, prefix: Ipv6Addr, bits: u8, until: Instant) {
         let mask = u128::MAX.checked_shl(128 - u32::from(bits.min(128))).unwrap_or(0);
         remember(&mut self.0, (Ipv6Addr::from_bits(prefix.to_bits() & mask), bits), until);

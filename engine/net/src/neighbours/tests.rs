@@ -1,4 +1,4 @@
-//! The guarantees of the ARP cache to its users and to an honest link.
+//! The guarantees of the ARP cache.
 
 use super::*;
 use crate::held::HELD_MAX;
@@ -27,7 +27,7 @@ fn learn(
 }
 
 #[test]
-fn a_question_is_repeated_each_second_and_given_up_after_three() {
+fn a_request_is_repeated_each_second_up_to_three_times() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
     cache.held.hold(PEER, b"packet");

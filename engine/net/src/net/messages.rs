@@ -14,8 +14,8 @@ use crate::event::Events;
 use crate::icmp::IcmpReport;
 
 impl Net {
-    /// The user has handled the events of a frame and does not need it any more. The frame goes
-    /// where `route` says, or is returned for [`machine::Machine::give_back`].
+    /// Finishes with a frame after the user has handled its events. Passes the frame on if `route`
+    /// says so. Otherwise returns it for [`machine::Machine::give_back`].
     #[inline]
     pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
         match route {
@@ -32,8 +32,7 @@ impl Net {
         other_cores.own_handled(frame, &mut self.link.counters)
     }
 
-    /// A message from another core has arrived. Its events are added to `events`, which must be
-    /// empty.
+    /// Handles a message from another core. Adds its events to `events`, which must be empty.
     pub fn message_arrived(
         &mut self,
         now: Instant,
@@ -62,8 +61,8 @@ impl Net {
         Arrived(Contents::Nothing)
     }
 
-    /// A message has been handled. Returns a frame for [`machine::Machine::give_back`] if a buffer
-    /// of this core's card came back.
+    /// Finishes with a message after the user has handled its events. Returns a frame for
+    /// [`machine::Machine::give_back`] if a buffer of this core's card has returned.
     pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
         match arrived.0 {
             Contents::Nothing => None,
@@ -88,7 +87,7 @@ impl Net {
         self.other_cores.as_ref().is_some_and(|other_cores| other_cores.has_messages(&self.link))
     }
 
-    /// How many frames of our card are on other cores.
+    /// The number of frames of our card that are on other cores.
     pub fn frames_away(&self) -> usize {
         self.other_cores.as_ref().map_or(0, MulticoreState::frames_away)
     }
@@ -97,7 +96,7 @@ impl Net {
         self.other_cores.as_ref().map_or(Cores::ALONE, MulticoreState::cores)
     }
 
-    /// A frame has arrived on the card of a machine with several cores.
+    /// Handles a frame from the card, on a machine with several cores.
     #[cold]
     pub(super) fn frame_arrived_multicore(
         &mut self,
@@ -124,11 +123,11 @@ impl Net {
     fn shared_state(&mut self) -> &mut MulticoreState {
         match &mut self.other_cores {
             Some(other_cores) => other_cores,
-            None => unreachable!("a core that is alone is pushed nothing by others"),
+            None => unreachable!("a core that is alone gets no messages"),
         }
     }
 
-    /// Whether the current frame goes on to another core.
+    /// Whether the current frame is passed on to another core.
     fn is_forwarded(&self) -> bool {
         self.other_cores.as_ref().is_some_and(MulticoreState::is_forwarded)
     }
@@ -144,7 +143,7 @@ impl Net {
         self.process_frame(now, bytes, verified, events);
     }
 
-    /// Another core has passed a frame on to this one.
+    /// Handles a frame that another core has passed on to this one.
     fn passed_arrived(
         &mut self,
         now: Instant,
@@ -155,9 +154,9 @@ impl Net {
             unreachable!("a core that is alone gets no frames from others")
         };
         other_cores.passed_arrived(now, &passed);
-        // The other core's turn may have begun after this one's.
+        // The other core's turn may have begun later than this core's turn.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
-        // A segment that goes round the cores is counted only on the core where it began.
+        // A segment that goes round the cores is counted only on the core whose card received it.
         let segments_in = self.link.counters.of(Counter::SegmentsIn);
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
         self.process_frame_multicore(now, passed.frame.bytes(), verified, events);
@@ -170,8 +169,8 @@ impl Net {
         Arrived(Contents::Frame(passed))
     }
 
-    /// A host or router reports trouble with a segment of ours. If the connection is unknown here,
-    /// the other cores are told.
+    /// Handles a report of a host or router about a segment of ours. If this core does not know the
+    /// connection, the other cores get the report.
     pub(super) fn icmp_report_arrived(
         &mut self,
         now: Instant,
@@ -183,7 +182,7 @@ impl Net {
         }
     }
 
-    /// The first core passes news from the link on to the other cores.
+    /// Passes news from the link on to the other cores, if this is the first core.
     pub(super) fn pass_on_link_news(&mut self, link_news: LinkNews) {
         if let Some(other_cores) = &mut self.other_cores {
             other_cores.pass_on_link_news(link_news);

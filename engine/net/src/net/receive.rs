@@ -29,8 +29,9 @@ const NEXT_HEADER_AT: usize = 6;
 const LENGTH_AT: usize = 4;
 
 impl Net {
-    /// A frame has arrived. Its events are added to `events`, which must be empty. The bytes of
-    /// [`Event::Data`] lie in the frame; the caller passes it to [`Net::frame_handled`] afterwards.
+    /// Handles a received frame. Adds its events to `events`, which must be empty. The bytes of
+    /// [`Event::Data`] are in the frame. The caller then passes the frame to
+    /// [`Net::frame_handled`].
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.link.counters.count(Counter::FramesIn);
         self.link.counters.add(Counter::BytesIn, frame.bytes().len() as u64);
@@ -41,8 +42,8 @@ impl Net {
         Route::Here
     }
 
-    /// Processes a frame on this core. `verified`: the card has verified the transport checksum. It
-    /// is inlined twice, so that a machine with one core pays for no call.
+    /// Processes a frame on this core. `verified`: the card has verified the transport checksum.
+    /// Inlined into both callers, so that a machine with one core pays for no call.
     #[inline(always)]
     pub(super) fn process_frame(
         &mut self,
@@ -308,7 +309,7 @@ impl Net {
 
     fn dhcp_arrived(&mut self, now: Instant, message: &[u8]) {
         let Some(dhcp) = &mut *self.dhcp else {
-            unreachable!("the port is DHCP's only where DHCP is spoken")
+            unreachable!("only a DHCP client has the DHCP port")
         };
         match dhcp.message_arrived(now, message) {
             LeaseChange::Nothing => {}
@@ -370,7 +371,8 @@ impl Net {
         );
     }
 
-    /// The extension headers of a packet have been walked. `received` lacks what was found there.
+    /// Handles a packet after a walk through its extension headers. `received` lacks the results of
+    /// the walk.
     #[inline]
     fn walked(
         &mut self,
@@ -470,8 +472,8 @@ impl Net {
         self.fragment_arrived(now, &part, &received, events);
     }
 
-    /// A packet has been reassembled. `payload` is what follows the fragment headers, and
-    /// `protocol` is its first header.
+    /// Handles a reassembled packet. Its `payload` begins after the Fragment header, and its
+    /// `protocol` is the kind of the first header there.
     fn reassembled_ipv6_arrived(
         &mut self,
         now: Instant,
@@ -481,7 +483,7 @@ impl Net {
         match walk(received.payload, received.protocol, 0, 0) {
             Walked::Payload { protocol, at, .. } => {
                 let payload = received.payload.get(at..).unwrap_or_default();
-                // The original packet does not exist any more, so an ICMP error cannot quote it.
+                // The original packet no longer exists, so an ICMP error cannot quote it.
                 let whole = InPacket { protocol, payload, begins_datagram: false, ..*received };
                 self.ipv6_transport_arrived(
                     now,

@@ -1,5 +1,5 @@
-//! What a turn asks of the network beside frames. The deadlines phase runs everything that waits
-//! for time. The out phase hands all pending output to the card.
+//! The network's part in two phases of a turn. The deadlines phase handles everything that waits
+//! for a time. The out phase hands all pending output to the card.
 
 use core::net::{Ipv4Addr, SocketAddr};
 
@@ -13,21 +13,21 @@ use crate::event::Events;
 use crate::tcp::CardFull;
 use crate::udp;
 
-/// How far the out phase came.
+/// How much of the pending output the out phase has handed to the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputProgress {
-    /// Everything that may be sent now is with the card.
+    /// All output that may be sent now.
     All,
-    /// The budget is spent and there is more output. The next turn continues.
+    /// A part, because the budget is spent. The next turn continues.
     More,
-    /// The card's ring is full. The next turn tries again, and free space in the ring wakes a
-    /// sleeping machine.
+    /// A part, because the card's ring is full. The next turn tries again, and free space in the
+    /// ring wakes a sleeping machine.
     CardFull,
 }
 
 impl Net {
-    /// Handles expired deadlines, within `budget` (connections) and the room in `events`. Deadlines
-    /// that are left over stay due: [`Net::next_deadline`] says so.
+    /// Handles expired deadlines, within `budget` (connections) and the room in `events`. The other
+    /// deadlines stay due, and [`Net::next_deadline`] includes them.
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
         if self.timers_are_due(now) {
             self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
@@ -38,21 +38,21 @@ impl Net {
         self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
     }
 
-    /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and
-    /// [`Net::output`] then. Never later than needed, sometimes earlier.
+    /// When to call [`Net::deadlines_expired`] and [`Net::output`] if no frame arrives before. It
+    /// is never later than needed, and sometimes earlier.
     pub fn next_deadline(&self) -> Option<Instant> {
         let timers_at = if self.has_changed() { self.next_timer() } else { self.timers_at };
         let next = self.tcp.next_deadline().min(timers_at);
         (next != Instant::NEVER).then_some(next)
     }
 
-    /// Whether one of the parts with timers has a deadline that has passed, or may have a new one.
+    /// Whether a deadline of the parts with timers has passed, or may have changed.
     #[inline]
     pub(super) fn timers_are_due(&self, now: Instant) -> bool {
         self.has_changed() || self.timers_at <= now
     }
 
-    /// All parts with timers have run: caches their earliest deadline.
+    /// Caches the earliest deadline of the parts with timers, after all of them have run.
     #[inline]
     pub(super) fn cache_timers(&mut self) {
         if self.has_changed() {

@@ -1,4 +1,4 @@
-//! What a sender may do with fragments, and what it may not.
+//! The fragments that a sender may send, and those that are refused.
 
 use super::{
     DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, DatagramKey, FragmentHeader, FragmentResult, LIFETIME,
@@ -34,14 +34,14 @@ fn arrive(
 fn taken(reassembly: &mut Reassembly, progress: FragmentResult) -> Vec<u8> {
     let FragmentResult::Whole(index) = progress else { panic!("not whole: {progress:?}") };
     let whole = reassembly.take(index).unwrap();
-    assert_eq!(whole.begins_with, 17, "as the first fragment says");
+    assert_eq!(whole.begins_with, 17, "the first fragment names the protocol");
     let bytes = whole.buffer[..whole.length].to_vec();
     reassembly.put_back(whole.buffer);
     bytes
 }
 
 #[test]
-fn parts_in_any_order_make_the_whole() {
+fn fragments_in_any_order_make_the_datagram() {
     let mut reassembly = Reassembly::new();
     assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), FragmentResult::Waiting);
     assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), FragmentResult::Waiting);
@@ -69,7 +69,7 @@ fn an_overlap_ends_the_datagram_for_good() {
 }
 
 #[test]
-fn two_ends_contradict_each_other() {
+fn contradictory_ends_fail_the_datagram() {
     let mut reassembly = Reassembly::new();
     assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), FragmentResult::Waiting);
     assert_eq!(arrive(&mut reassembly, 1, 24, false, b"end"), FragmentResult::Failed);
@@ -87,7 +87,7 @@ fn too_long_and_impossible_fragments_are_refused() {
     assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), FragmentResult::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), FragmentResult::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), FragmentResult::Failed);
-    assert_eq!(reassembly.next_deadline(), None, "nothing was started for them");
+    assert_eq!(reassembly.next_deadline(), None, "no datagram was started for them");
 }
 
 #[test]
@@ -100,20 +100,20 @@ fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
             FragmentResult::Waiting
         );
     }
-    assert_eq!(reassembly.expire(Instant::START), 1, "the first gave way");
+    assert_eq!(reassembly.expire(Instant::START), 1, "the first datagram was evicted");
     assert_eq!(reassembly.next_deadline(), Some(Instant(1) + LIFETIME));
     assert_eq!(reassembly.expire(Instant(1_000) + LIFETIME), DATAGRAMS_MAX as u64);
     assert_eq!(reassembly.next_deadline(), None);
     assert_eq!(
         arrive(&mut reassembly, 1, 8, false, b"late"),
         FragmentResult::Waiting,
-        "its front is gone"
+        "its first fragment is gone"
     );
 }
 
 proptest! {
     #[test]
-    fn any_cut_and_any_order_come_out_right(
+    fn any_cut_in_any_order_is_reassembled(
         length in 9usize..4000,
         cuts in proptest::collection::vec(1usize..500, 0..12),
         order in any::<u64>(),
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn no_fragment_does_harm(
+    fn arbitrary_fragments_do_no_harm(
         fragments in proptest::collection::vec((any::<u32>(), 0u16..8192, any::<bool>(), 0usize..2000), 0..200)
     ) {
         let mut reassembly = Reassembly::new();

@@ -14,8 +14,9 @@ fn a_bucket_with_a_syn_in_transit_does_not_move() {
     let load = Load { core: owner, bucket: 4, of_bucket: 10, in_all: 10, syns_seen: 0 };
     steering.load_reported(&load);
     assert_eq!(steering.owner(1, true), owner, "the SYN is repeated");
-    // Now it has seen the SYN, and no connection came of it: the next SYN goes to another core.
+    // Now the core has seen the SYN, but no connection was opened: the next SYN goes to another
+    // core.
     steering.load_reported(&Load { bucket: 1, of_bucket: 0, syns_seen: 1, ..load });
     assert_ne!(steering.owner(1, true), owner);
-    assert_eq!(steering.owner(4, true), owner, "where connections are the bucket stays");
+    assert_eq!(steering.owner(4, true), owner, "a bucket with connections stays");
 }
