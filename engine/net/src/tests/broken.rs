@@ -61,7 +61,7 @@ fn good_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The same for IPv6, for a world with the address `own`.
+/// One valid IPv6 frame of every kind, for a world with the address `own`.
 fn good_frames_of_ipv6(own: Ipv6Addr) -> Vec<Vec<u8>> {
     use super::messages_ipv6::*;
     let to = |protocol, payload: &[u8]| frame(PEER_CARD, &ipv6(NEAR, own, protocol, 64, payload));
@@ -178,7 +178,7 @@ fn every_frame_may_end_anywhere() {
         for frame in good_frames() {
             for length in 0..frame.len() {
                 feed(&mut world, &frame[..length]);
-                // The same, with headers that declare the shorter length.
+                // The same bytes, with headers that declare the shorter length.
                 let mut shorter = frame[..length].to_vec();
                 if length >= 18 && shorter[12..14] == [8, 0] {
                     shorter[16..18].copy_from_slice(&((length - 14) as u16).to_be_bytes());

@@ -71,8 +71,8 @@ fn syn_waits_for_a_late_neighbour_and_later_syns_do_not() {
     neighbour_answers(&mut world);
     let first = world.says_tcp();
     assert_eq!(world.next_deadline(), []);
-    let said = world.says();
-    let (card, second) = Tcp::read(said.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
+    let sent = world.says();
+    let (card, second) = Tcp::read(sent.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
     assert_eq!(
         (card, second.sequence, second.control),
         (PEER_CARD, first.sequence, TcpControl::Syn)

@@ -50,13 +50,13 @@ pub(super) fn read(frame: &[u8]) -> ClientMessage {
     }
 }
 
-/// A server's answer, sent to the address that it assigns, as servers do unless the client wants a
-/// broadcast.
-pub(super) fn answer(kind: DhcpMessageType, asked: &ClientMessage) -> DhcpRepr<'static> {
+/// A server's answer to a request. Servers send it to the address that they assign, unless the
+/// client wants a broadcast.
+pub(super) fn answer(kind: DhcpMessageType, request: &ClientMessage) -> DhcpRepr<'static> {
     let refuses = kind == DhcpMessageType::Nak;
     DhcpRepr {
         message_type: kind,
-        transaction_id: asked.transaction,
+        transaction_id: request.transaction,
         secs: 0,
         client_hardware_address: EthernetAddress(CARD.0),
         client_ip: Ipv4Addr::UNSPECIFIED,
@@ -94,7 +94,7 @@ fn starting() -> World {
     World::with(Addressing::Dhcp, limits(), Offloads::default())
 }
 
-/// A world that has its address and has sent the announcements of it.
+/// A world that has its address and has announced it.
 fn bound() -> World {
     bound_for(LEASE)
 }
@@ -112,8 +112,8 @@ fn bound_for(seconds: u32) -> World {
     world
 }
 
-/// Goes to the next deadline that makes the client send a request, and returns it. Servers answer
-/// ARP on the way.
+/// Moves the time to the next deadline at which the client sends a request, and returns the
+/// request. Servers answer ARP requests on the way.
 fn asks(world: &mut World) -> ClientMessage {
     for _ in 0..200 {
         world.next_deadline();
@@ -121,16 +121,16 @@ fn asks(world: &mut World) -> ClientMessage {
             if frame[12..14] == [8, 0] {
                 return read(&frame);
             }
-            let (_, _, sender, (asked, _)) = read_arp(&frame);
-            if [SERVER, OTHER_SERVER].contains(&asked) {
-                world.hears(&arp(ArpOperation::Reply, (asked, GATEWAY_CARD), sender));
+            let (_, _, sender, (wanted, _)) = read_arp(&frame);
+            if [SERVER, OTHER_SERVER].contains(&wanted) {
+                world.hears(&arp(ArpOperation::Reply, (wanted, GATEWAY_CARD), sender));
             }
         }
         if let Some(frame) = world.says().first() {
             return read(frame);
         }
     }
-    panic!("it never asks")
+    panic!("the client sends no request")
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn discover_offer_request_and_ack_assign_an_address() {
     assert_eq!(request.transaction, discover.transaction);
     let mut acknowledgment = answer(DhcpMessageType::Ack, &request);
     acknowledgment.dns_servers = Some([Ipv4Addr::new(10, 0, 0, 53)].into_iter().collect());
-    let told = world.hears(&frame_to(BROADCAST, EVERYBODY, &acknowledgment));
-    assert_eq!(told, [WorldEvent::Address(Some(our_address()))]);
+    let events = world.hears(&frame_to(BROADCAST, EVERYBODY, &acknowledgment));
+    assert_eq!(events, [WorldEvent::Address(Some(our_address()))]);
     assert!(world.net.name_servers().eq([IpAddr::V4(Ipv4Addr::new(10, 0, 0, 53))]));
     let announcement = read_arp(&world.says()[0]);
     assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD)));
@@ -230,18 +230,22 @@ fn a_lease_is_renewed_at_half_time_by_unicast() {
     assert_eq!(
         world.hears(&frame(&answer(DhcpMessageType::Ack, &renewal))),
         [],
-        "the address is the same"
+        "the address has not changed"
     );
     let renewed = world.now;
     asks(&mut world);
-    assert_eq!(world.now.since(renewed).as_secs(), u64::from(LEASE / 2), "a whole new lease");
+    assert_eq!(
+        world.now.since(renewed).as_secs(),
+        u64::from(LEASE / 2),
+        "the new lease has its full length"
+    );
 }
 
 #[test]
 fn renewal_falls_back_to_rebinding_and_then_expiry() {
     let mut world = bound();
     let start = world.now;
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     let discover = loop {
         let next = asks(&mut world);
         let at = world.now.since(start).as_secs() as u32;
@@ -249,19 +253,19 @@ fn renewal_falls_back_to_rebinding_and_then_expiry() {
             assert_eq!(at, LEASE);
             break next;
         }
-        asked.push((at, next.to));
+        requests.push((at, next.to));
     };
     let rebind = LEASE / 8 * 7;
-    assert_eq!(asked[0], (LEASE / 2, SERVER));
+    assert_eq!(requests[0], (LEASE / 2, SERVER));
     assert!(
-        asked.iter().all(|(at, to)| *to == if *at < rebind { SERVER } else { BROADCAST }),
-        "{asked:?}"
+        requests.iter().all(|(at, to)| *to == if *at < rebind { SERVER } else { BROADCAST }),
+        "{requests:?}"
     );
     assert!(
-        asked.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 59 || pair[1].0 == rebind),
-        "{asked:?}"
+        requests.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 59 || pair[1].0 == rebind),
+        "{requests:?}"
     );
-    assert!(asked.iter().any(|(_, to)| *to == BROADCAST));
+    assert!(requests.iter().any(|(_, to)| *to == BROADCAST));
     assert_eq!(world.net.address(), None);
     // The client starts over.
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));
@@ -308,11 +312,11 @@ fn a_refused_renewal_ends_the_address_and_its_connections() {
         acknowledgment: Some(syn_ack.sequence.wrapping_add(1)),
         ..syn
     };
-    let told = world.hears(&ack.frame(PEER_CARD));
-    let [WorldEvent::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    let events = world.hears(&ack.frame(PEER_CARD));
+    let [WorldEvent::Accepted(connection, ..)] = events[..] else { panic!("{events:?}") };
     let renewal = asks(&mut world);
-    let told = world.hears(&frame(&answer(DhcpMessageType::Nak, &renewal)));
-    assert_eq!(told, [WorldEvent::Address(None)]);
+    let events = world.hears(&frame(&answer(DhcpMessageType::Nak, &renewal)));
+    assert_eq!(events, [WorldEvent::Address(None)]);
     assert_eq!(world.next_deadline(), [WorldEvent::Closed(connection, CloseReason::Aborted)]);
     assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
     assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Discover);

@@ -72,7 +72,7 @@ impl Peer {
                 assert_eq!(*peer, SocketAddr::V4(SocketAddrV4::new(self.address, self.port)));
                 *connection
             }
-            told => panic!("{told:?}"),
+            events => panic!("{events:?}"),
         }
     }
 }
@@ -101,9 +101,9 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     let reset = world.says_tcp();
     assert_eq!((reset.control, reset.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
     peer.hears(&reset);
-    let told = peer.says(&mut world, TcpControl::Fin, b"");
+    let events = peer.says(&mut world, TcpControl::Fin, b"");
     assert_eq!(
-        told,
+        events,
         [WorldEvent::PeerClosed(connection), WorldEvent::Closed(connection, CloseReason::Normal)]
     );
     let last = world.says_tcp();
@@ -117,7 +117,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     assert_eq!(world.says_tcp(), last);
     world.waits(Micros::from_secs(61));
     assert_eq!(world.net.time_wait_count(), 0);
-    assert_eq!(world.net.send(world.now, connection, b"?"), 0, "the name names nothing any more");
+    assert_eq!(world.net.send(world.now, connection, b"?"), 0, "the id is no longer valid");
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn resets_from_a_closed_port_are_rate_limited() {
         syn.to.1 = 26;
         world.hears(&syn.frame(PEER_CARD));
     }
-    let said = world.says();
-    assert_eq!(said.len(), 50);
-    let (_, reset) = Tcp::read(&said[0]);
+    let sent = world.says();
+    assert_eq!(sent.len(), 50);
+    let (_, reset) = Tcp::read(&sent[0]);
     assert_eq!((reset.control, reset.acknowledgment), (TcpControl::Rst, Some(peer.next + 1)));
     assert_eq!(world.net.counters().of(Counter::RefusedClosed), 1_000);
 }
@@ -206,12 +206,12 @@ fn a_syn_ack_is_retransmitted_and_given_up() {
     world.hears(&peer.syn().frame(PEER_CARD));
     let first = world.says_tcp();
     world.next_deadline();
-    // In the first second the gateway does not answer either.
+    // The gateway has not answered yet, so a repeated ARP request is sent too.
     let repeated = world.says();
     assert!(repeated.iter().any(|frame| frame[12..14] == [8, 0] && Tcp::read(frame).1 == first));
     world.waits(Micros::from_secs(300));
     assert_eq!(world.net.handshake_count(), 0);
-    assert_eq!(world.net.next_deadline(), None, "nothing is left of it");
+    assert_eq!(world.net.next_deadline(), None, "no state of the handshake is left");
 }
 
 #[test]
@@ -264,10 +264,10 @@ fn a_peer_may_change_its_card_only_if_arp_confirms_it() {
     peer.card = new_card;
     peer.says(&mut world, TcpControl::Psh, b"NOOP\r\n");
     world.net.send(world.now, connection, b"250\r\n");
-    let said = world.says();
-    assert_eq!(read_arp(&said[0]).3.0, PEER);
-    assert_eq!(Tcp::read(&said[1]).0, PEER_CARD, "not yet confirmed");
-    peer.hears(&Tcp::read(&said[1]).1);
+    let sent = world.says();
+    assert_eq!(read_arp(&sent[0]).3.0, PEER);
+    assert_eq!(Tcp::read(&sent[1]).0, PEER_CARD, "not yet confirmed");
+    peer.hears(&Tcp::read(&sent[1]).1);
     world.hears(&arp(ArpOperation::Reply, (PEER, new_card), (US, CARD)));
     peer.says(&mut world, TcpControl::Psh, b"NOOP\r\n");
     world.net.send(world.now, connection, b"250\r\n");
@@ -285,8 +285,8 @@ fn unconsumed_data_waits_for_the_user() {
     );
     world.net.keep(connection, b"second");
     assert_eq!(world.net.waiting(connection), b"second");
-    let told = peer.says(&mut world, TcpControl::Psh, b" third");
-    assert_eq!(told, [WorldEvent::Buffered(connection)]);
+    let events = peer.says(&mut world, TcpControl::Psh, b" third");
+    assert_eq!(events, [WorldEvent::Buffered(connection)]);
     assert_eq!(world.net.waiting(connection), b"second third");
     world.net.consumed(connection, 12);
     assert_eq!(world.net.waiting(connection), b"");
@@ -302,7 +302,7 @@ fn a_fragmented_segment_is_delivered_from_the_receive_queue() {
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
     let packet = peer.segment(TcpControl::Psh, &[b'x'; 1000]).packet();
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for (offset, part, more) in [(0, &packet[..512], true), (512, &packet[512..], false)] {
         let mut fragment = ipv4(PEER, US, IpProtocol::Tcp, part);
         let mut view = Ipv4Packet::new_unchecked(&mut fragment);
@@ -311,12 +311,12 @@ fn a_fragmented_segment_is_delivered_from_the_receive_queue() {
         view.set_more_frags(more);
         view.fill_checksum();
         // The card verifies the checksum of one fragment, not of the segment.
-        told.extend(world.hears_as(
+        events.extend(world.hears_as(
             &ethernet(PEER_CARD, CARD, EthernetProtocol::Ipv4, &fragment),
             Checksum::Verified,
         ));
     }
-    assert_eq!(told, [WorldEvent::Buffered(connection)]);
+    assert_eq!(events, [WorldEvent::Buffered(connection)]);
     assert_eq!(world.net.waiting(connection), [b'x'; 1000]);
 }
 
@@ -465,8 +465,8 @@ fn a_silent_peer_times_out_and_the_user_is_told() {
     let connection = peer.connects(&mut world);
     world.net.send(world.now, connection, b"220\r\n");
     world.says();
-    let told = world.waits(Micros::from_secs(3_600));
-    assert_eq!(told, [WorldEvent::Closed(connection, CloseReason::TimedOut)]);
+    let events = world.waits(Micros::from_secs(3_600));
+    assert_eq!(events, [WorldEvent::Closed(connection, CloseReason::TimedOut)]);
     assert!(world.net.counters().of(Counter::Retransmits) > 3);
     assert_eq!(world.net.connection_count(), 0);
 }
@@ -508,7 +508,7 @@ fn a_path_mtu_report_counts_only_for_a_segment_in_flight() {
     .concat();
     let sum = crate::checksum::Sum::of(&error).field();
     error[2..4].copy_from_slice(&sum);
-    // About a segment that was never sent: forged, or too late.
+    // A report about a segment that was never sent is forged, or too late.
     let mut lie = error.clone();
     lie[8 + 24] ^= 0x40;
     lie[2..4].fill(0);
@@ -544,8 +544,8 @@ fn ecn_marks_are_read_from_and_ect_is_set_in_the_ip_header() {
     assert_eq!((answer[47] & 0xc0, answer[15]), (0x40, 0));
     peer.next += 1;
     peer.expects = Tcp::read(&answer).1.sequence.wrapping_add(1);
-    let told = peer.says(&mut world, TcpControl::None, b"");
-    let [WorldEvent::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    let events = peer.says(&mut world, TcpControl::None, b"");
+    let [WorldEvent::Accepted(connection, ..)] = events[..] else { panic!("{events:?}") };
     assert_eq!(world.net.send(world.now, connection, b"220 "), 4);
     let text = world.says_one();
     assert_eq!(text[15], 2, "ECT(0)");

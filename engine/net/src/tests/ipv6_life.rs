@@ -1,4 +1,4 @@
-//! How IPv6 gets and loses its addresses, on a link played by the test, in virtual time.
+//! The assignment and loss of IPv6 addresses, on a link played by the test, in virtual time.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::vec;
@@ -32,11 +32,11 @@ fn own(world: &World) -> Vec<Ipv6Addr> {
 
 /// The address that we are about to assign, from its duplicate address detection.
 fn asked_for(world: &mut World) -> Ipv6Addr {
-    let asked = said(world).into_iter().find_map(|said| match said {
+    let target = said(world).into_iter().find_map(|said| match said {
         SentNdp::Solicit(target, from, _) if from.is_unspecified() => Some(target),
         _ => None,
     });
-    asked.expect("a question for a double")
+    target.expect("a solicitation of duplicate address detection")
 }
 
 /// Completes duplicate address detection for the link-local address.
@@ -88,7 +88,7 @@ fn a_duplicate_address_is_replaced_by_another_one() {
         let address = asked_for(&mut world);
         assert!(!tried.contains(&address));
         tried.push(address);
-        let told = world.hears(&advertisement(
+        let events = world.hears(&advertisement(
             PEER_CARD,
             address,
             ALL_NODES,
@@ -96,7 +96,7 @@ fn a_duplicate_address_is_replaced_by_another_one() {
         ));
         let gives_up = tried.len() == 3;
         assert_eq!(
-            told == [WorldEvent::AddressTaken(address)],
+            events == [WorldEvent::AddressTaken(address)],
             gives_up,
             "after three duplicates there is no address"
         );
@@ -158,7 +158,8 @@ fn invalid_router_advertisements_are_ignored() {
     world.says();
     let advertisement = Advertisement::new();
     let message = advertisement.message();
-    // Forwarded by a router, from off the link, with an option of length zero, truncated.
+    // The first is forwarded by a router, the second comes from off the link, the third has an
+    // option of length zero, and the fourth is truncated.
     world.hears(&frame(ROUTER_CARD, &ipv6(ROUTER, ALL_NODES, 58, 254, &message)));
     world.hears(&Advertisement { from: FAR, ..advertisement.clone() }.frame());
     let mut endless = message.clone();
@@ -215,19 +216,19 @@ fn a_lifetime_may_grow_but_not_shrink_below_two_hours() {
     assert_eq!(own(&world).len(), 2);
     world.hears(&lives(1, 1));
     world.waits(Micros::from_secs(7_100));
-    assert_eq!(own(&world).len(), 2, "two hours are left to it");
+    assert_eq!(own(&world).len(), 2, "the address has two hours left");
     world.hears(&lives(1, 1));
-    let told = world.waits(Micros::from_secs(101));
+    let events = world.waits(Micros::from_secs(101));
     assert!(
-        matches!(&told[..], [WorldEvent::Ipv6Addresses(left)] if left.len() == 1),
-        "and not more: {told:?}"
+        matches!(&events[..], [WorldEvent::Ipv6Addresses(left)] if left.len() == 1),
+        "the address has expired: {events:?}"
     );
 
     world.hears(&lives(HOUR, HOUR));
     world.waits(Micros::from_secs(1_800));
     world.hears(&lives(HOUR + 1, HOUR));
     world.waits(Micros::from_secs(3_000));
-    assert_eq!(own(&world).len(), 2, "a longer life is believed");
+    assert_eq!(own(&world).len(), 2, "a longer lifetime is accepted");
 }
 
 #[test]
@@ -252,7 +253,7 @@ fn a_deprecated_address_is_used_only_without_alternative() {
             .unwrap()
             .src_addr
     };
-    assert_eq!(source(&mut world), old, "the nearest one");
+    assert_eq!(source(&mut world), old, "the address with the longest common prefix");
     world.hears(&Advertisement { preferred: 0, ..Advertisement::new() }.frame());
     let new = own(&world)[2];
     assert_eq!(source(&mut world), new);
@@ -270,7 +271,7 @@ fn a_resigned_or_silent_router_is_replaced() {
     assert_eq!(world.net.ipv6_router(), Some(OTHER_ROUTER));
     world.hears(&Advertisement { lifetime: 9_000, ..Advertisement::new() }.frame());
     world.waits(Micros::from_secs(1_801));
-    assert_eq!(world.net.ipv6_router(), Some(ROUTER), "the other's time is over");
+    assert_eq!(world.net.ipv6_router(), Some(ROUTER), "the other router has expired");
 
     world.hears(&other.frame());
     world.net.send_datagram(world.now, 5353, (FAR, 53).into(), b"?").unwrap();
@@ -325,13 +326,13 @@ fn fixed_addresses_are_checked_and_advertisements_ignored() {
     let addresses = [Some(fixed(2)), Some(fixed(3)), None, None];
     let mut world = World::of_ipv6(Ipv6Addressing::Static { addresses, gateway: Some(ROUTER) });
     world.says();
-    let told = world.hears(&advertisement(
+    let events = world.hears(&advertisement(
         PEER_CARD,
         fixed(3).address,
         ALL_NODES,
         NdiscNeighborFlags::OVERRIDE,
     ));
-    assert_eq!(told, [WorldEvent::AddressTaken(fixed(3).address)]);
+    assert_eq!(events, [WorldEvent::AddressTaken(fixed(3).address)]);
     world.waits(Micros::from_secs(3_600));
     let ours = own(&world);
     assert_eq!((ours.len(), ours.contains(&fixed(2).address)), (2, true));
@@ -357,7 +358,7 @@ fn listener_queries_are_answered_with_our_groups() {
         world.now = world.net.next_deadline().unwrap();
         assert!(
             world.now.since(asked_at) <= Micros::from_secs(10),
-            "at a moment that chance picks"
+            "the report has a random delay"
         );
         said(world)
     };

@@ -117,7 +117,7 @@ fn a_neighbour_in_use_is_probed_and_an_idle_one_is_not() {
     send(&mut world, NEAR, b"3");
     assert_eq!(read_ipv6(&world.says_one()).0, PEER_CARD);
 
-    // Without an answer it is removed, and resolved by multicast again.
+    // Without an answer the neighbour is removed, and resolved by multicast again.
     world.waits(Micros::from_secs(60));
     send(&mut world, NEAR, b"4");
     world.waits(Micros::from_secs(9));
@@ -184,7 +184,8 @@ fn invalid_solicitations_are_not_answered() {
     let mut wrong = good.clone();
     wrong[30] ^= 1;
     world.hears(&frame(PEER_CARD, &ipv6(NEAR, group, 58, 255, &wrong)));
-    // An unspecified source with a link-layer address, and one that does not ask the group.
+    // Two solicitations from the unspecified source: one has a link-layer address, and the other is
+    // not sent to the group.
     world.hears(&frame(
         PEER_CARD,
         &ipv6(UNSPECIFIED, group, 58, 255, &question(UNSPECIFIED, group, card)),
@@ -274,7 +275,7 @@ fn pings_and_errors_are_limited_in_rate() {
     assert_eq!(world.says().len(), 20);
 }
 
-/// Type, code and pointer of the ICMPv6 error that is sent, and what it quotes.
+/// The type, code and pointer of the ICMPv6 error that we send, and the bytes that it quotes.
 fn complaint(world: &mut World) -> (u8, u8, u32, Vec<u8>) {
     let (_, _, error) = read_icmp(&world.says_one());
     (error[0], error[1], u32::from_be_bytes(error[4..8].try_into().unwrap()), error[8..].to_vec())
@@ -309,23 +310,23 @@ fn an_unknown_option_is_reported_as_its_type_says() {
     assert_eq!(world.hears(&to(own, NEAR, 60, &with_option(0x1e))).len(), 1);
     for (kind, answers, to_group) in [(0x5e, 0, 0), (0x9e, 1, 1), (0xde, 1, 0)] {
         world.hears(&to(own, NEAR, 60, &with_option(kind)));
-        let said = world.says();
-        assert_eq!(said.len(), answers);
-        if let Some(error) = said.first() {
+        let sent = world.says();
+        assert_eq!(sent.len(), answers);
+        if let Some(error) = sent.first() {
             assert_eq!(read_icmp(error).2[..8][..2], [4, 2]);
             assert_eq!(read_icmp(error).2[7], 44);
         }
         world.hears(&to(ALL_NODES, PEER, 60, &with_option(kind)));
-        let said = world.says();
-        assert_eq!(said.len(), to_group);
-        assert!(said.iter().all(|error| read_icmp(error).1.src_addr == near));
+        let sent = world.says();
+        assert_eq!(sent.len(), to_group);
+        assert!(sent.iter().all(|error| read_icmp(error).1.src_addr == near));
     }
 }
 
 #[test]
 fn no_error_is_sent_about_an_error() {
     let (mut world, _, own) = world();
-    // An unknown protocol inside an error, after an unknown option.
+    // The packet has an unknown option before an ICMPv6 error.
     let header = Ipv6Repr {
         src_addr: own,
         dst_addr: NEAR,
@@ -338,7 +339,7 @@ fn no_error_is_sent_about_an_error() {
     let behind_option = [vec![58, 0, 1, 0, 0xde, 2, 0, 0], error].concat();
     world.hears(&to(own, NEAR, 60, &behind_option));
     world.says_nothing();
-    // Nor about packets to a group's address or in a group's frame.
+    // No error is sent about a packet in a group's frame either.
     let datagram = ipv6(NEAR, own, 17, 64, &udp((NEAR, 4000), (own, 4001), b"?"));
     world.hears(&ethernet(PEER_CARD, EVERYBODY, EthernetProtocol::Ipv6, &datagram));
     world.says_nothing();
@@ -358,11 +359,11 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
         [0..1448, 1448..2896, 2896..large.len()].map(|at| fragment(NEAR, own, 17, &large, at, 99));
     assert_eq!(world.hears(&parts[2]), []);
     assert_eq!(world.hears(&parts[0]), []);
-    assert_eq!(world.hears(&parts[0]), [], "networks repeat");
+    assert_eq!(world.hears(&parts[0]), [], "networks repeat fragments");
     assert_eq!(world.hears(&parts[1]), [WorldEvent::Datagram(53, peer, [3; 4000].to_vec())]);
 
     let whole = fragment(NEAR, own, 17, &small, 0..small.len(), 7);
-    assert_eq!(world.hears(&whole), expected, "a fragment that is all of it");
+    assert_eq!(world.hears(&whole), expected, "a fragment that is the whole packet");
     assert_eq!(world.net.counters().of(Counter::FragmentsIn), 4);
 
     let mut wrong = small.clone();
@@ -399,17 +400,17 @@ fn fragments_that_overlap_end_their_datagram() {
 fn invalid_fragments_are_reported() {
     let (mut world, _, own) = world();
     let datagram = udp((NEAR, 4000), (own, 53), &[3; 100]);
-    // Its length is not a multiple of eight, and more fragments follow.
+    // The fragment's length is not a multiple of eight, and more fragments follow.
     world.hears(&fragment(NEAR, own, 17, &datagram, 0..50, 1));
     let (kind, code, pointer, _) = complaint(&mut world);
     assert_eq!((kind, code, pointer), (4, 0, 4));
-    // It ends beyond the largest packet.
+    // The fragment ends beyond the largest packet.
     let mut bytes = vec![17, 0, 0xff, 0xf8, 0, 0, 0, 2];
     bytes.extend([0; 16]);
     world.hears(&to(own, NEAR, 44, &bytes));
     assert_eq!(world.net.counters().of(Counter::ReassemblyFailed), 2);
     world.says_nothing();
-    // It does not contain all headers.
+    // The first fragment does not contain all headers.
     let cut = [vec![60u8, 0, 0, 1, 0, 0, 0, 3, 17, 1], vec![0; 6]].concat();
     world.hears(&to(own, NEAR, 44, &cut));
     assert_eq!(complaint(&mut world).1, 3);

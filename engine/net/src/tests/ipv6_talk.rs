@@ -1,4 +1,4 @@
-//! TCP connections over IPv6, and how they differ from those over IPv4.
+//! TCP connections over IPv6, and their differences from connections over IPv4.
 
 use core::net::{Ipv6Addr, SocketAddr};
 use std::vec;
@@ -54,11 +54,15 @@ impl Segment {
         frame(card, &ipv6(self.from.0, self.to.0, 6, 64, &packet))
     }
 
-    /// A segment of ours with its checksum verified, and the card that it goes to.
+    /// Parses a segment of ours and verifies its checksum. Also returns the card that it is sent
+    /// to.
     fn read(frame: &[u8]) -> (Ethernet, Segment) {
         let (card, ip, payload) = read_ipv6(frame);
         assert_eq!(ip.next_header, IpProtocol::Tcp);
-        assert!(matches!(ip.hop_limit, 61 | 64), "as routers say, if one has spoken");
+        assert!(
+            matches!(ip.hop_limit, 61 | 64),
+            "the hop limit that routers advertise, or the default"
+        );
         let packet = TcpPacket::new_checked(payload.as_slice()).unwrap();
         let capabilities = ChecksumCapabilities::default();
         let repr = TcpRepr::parse(&packet, &ip.src_addr.into(), &ip.dst_addr.into(), &capabilities)
@@ -120,15 +124,15 @@ impl Peer {
                 assert_eq!(*peer, SocketAddr::from(self.own));
                 (*connection, syn_ack.mss.unwrap())
             }
-            told => panic!("{told:?}"),
+            events => panic!("{events:?}"),
         }
     }
 }
 
 /// The TCP segments that we send now.
 fn segments(world: &mut World) -> Vec<Segment> {
-    let said = world.says();
-    said.iter().filter(|frame| frame[20] == 6).map(|frame| Segment::read(frame).1).collect()
+    let sent = world.says();
+    sent.iter().filter(|frame| frame[20] == 6).map(|frame| Segment::read(frame).1).collect()
 }
 
 fn world() -> (World, Ipv6Addr, Ipv6Addr) {
@@ -155,9 +159,9 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     world.net.close(connection);
     assert_eq!(segments(&mut world)[0].control, TcpControl::Fin);
     peer.expects += 1;
-    let told = peer.says(&mut world, TcpControl::Fin, b"");
+    let events = peer.says(&mut world, TcpControl::Fin, b"");
     assert_eq!(
-        told,
+        events,
         [WorldEvent::PeerClosed(connection), WorldEvent::Closed(connection, CloseReason::Normal)]
     );
     assert_eq!(segments(&mut world)[0].acknowledgment, Some(peer.next));
@@ -259,7 +263,7 @@ fn a_path_mtu_report_counts_but_not_below_the_minimum_mtu() {
         peer.expects = syn_ack.sequence.wrapping_add(1);
         match peer.says(&mut world, TcpControl::None, b"")[..] {
             [WorldEvent::Accepted(connection, ..)] => (connection, syn_ack),
-            ref told => panic!("{told:?}"),
+            ref events => panic!("{events:?}"),
         }
     };
     world.net.send(world.now, connection, &[7; 10_000]);
@@ -281,7 +285,7 @@ fn a_path_mtu_report_counts_but_not_below_the_minimum_mtu() {
         let message = icmp(ROUTER, own, &Icmpv6Repr::PktTooBig { mtu, header, data: &data });
         frame(ROUTER_CARD, &ipv6(ROUTER, own, 58, 64, &message))
     };
-    // About a segment that was never sent.
+    // A report about a segment that was never sent.
     let never = Segment { sequence: sent[0].sequence.wrapping_sub(50_000), ..sent[0].clone() };
     world.hears(&too_big(1_300, &never));
     assert!(segments(&mut world).is_empty());
@@ -304,9 +308,9 @@ fn a_lost_address_closes_its_connections_and_no_others() {
     let short = world.net.ipv6_addresses().last().unwrap().address;
     let (stays, _) = Peer::of(global).connects(&mut world, None);
     let (goes, _) = Peer::of(short).connects(&mut world, None);
-    let told = world.waits(Micros::from_secs(100));
+    let events = world.waits(Micros::from_secs(100));
     assert_eq!(
-        told,
+        events,
         [
             WorldEvent::Ipv6Addresses(vec![near, global]),
             WorldEvent::Closed(goes, CloseReason::Aborted)

@@ -18,7 +18,7 @@ fn echo(ident: u16, data: &[u8]) -> Vec<u8> {
     icmp(&Icmpv4Repr::EchoRequest { ident, seq_no: 1, data })
 }
 
-/// The parts of `payload`, cut at `cut`, as fragments to us.
+/// The two parts of `payload`, cut at `cut`, as fragments to us.
 fn fragments(payload: &[u8], protocol: IpProtocol, cut: usize) -> [Vec<u8>; 2] {
     [(0, &payload[..cut], true), (cut, &payload[cut..], false)].map(|(offset, part, more)| {
         let mut packet = ipv4(PEER, US, protocol, part);
@@ -36,10 +36,10 @@ fn fragments(payload: &[u8], protocol: IpProtocol, cut: usize) -> [Vec<u8>; 2] {
 fn a_new_address_is_announced_and_the_gateway_asked_for() {
     let address = crate::Addressing::Static(super::world::our_address());
     let mut world = World::with(address, super::world::limits(), machine::Offloads::default());
-    let said: Vec<_> = world.says().iter().map(|frame| read_arp(frame)).collect();
+    let sent: Vec<_> = world.says().iter().map(|frame| read_arp(frame)).collect();
     let announcement = (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD));
     let question = (EVERYBODY, ArpOperation::Request, (US, CARD), (GATEWAY, NO_CARD));
-    assert_eq!(said, [announcement, question]);
+    assert_eq!(sent, [announcement, question]);
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert!(world.net.bind(53));
     let peer = SocketAddr::V4(SocketAddrV4::new(PEER, 4000));
     let small = udp((PEER, 4000), (US, 53), b"question");
-    let told = world.hears(&to_us(PEER, IpProtocol::Udp, &small));
-    assert_eq!(told, [WorldEvent::Datagram(53, peer, b"question".to_vec())]);
+    let events = world.hears(&to_us(PEER, IpProtocol::Udp, &small));
+    assert_eq!(events, [WorldEvent::Datagram(53, peer, b"question".to_vec())]);
 
     let large = udp((PEER, 4000), (US, 53), &[3; 4000]);
     let [first, last] = fragments(&large, IpProtocol::Udp, 1480);
@@ -252,7 +252,7 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert_eq!(
         world.hears(&to_us(PEER, IpProtocol::Udp, &unsummed)).len(),
         1,
-        "zero means: not computed"
+        "zero means that no checksum was computed"
     );
     world.net.release(53);
     assert_eq!(world.hears(&to_us(PEER, IpProtocol::Udp, &large)), []);

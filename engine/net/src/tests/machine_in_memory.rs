@@ -1,5 +1,5 @@
-//! A machine that is only a card: frames go into a queue, and offloads are done as a card does
-//! them.
+//! A machine that has only a card. The card puts frames into a queue, and performs offloads as a
+//! real card does.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -14,7 +14,7 @@ pub(super) const CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0xaa]);
 
 pub(super) struct TestMachine {
     pub(super) card: Card,
-    /// How many more frames the card's ring has room for.
+    /// The number of frames that the card's ring has room for.
     pub(super) ring: usize,
     /// Frames on the wire.
     pub(super) sent: VecDeque<Vec<u8>>,
@@ -111,12 +111,11 @@ impl Machine for TestMachine {
         assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
         assert!(
             frame.checksum.is_none() || self.card.offloads.checksum,
-            "asked for what the card cannot do"
+            "the card does not support the offload"
         );
         if let Some(segment_bytes) = frame.segment_bytes {
-            assert!(self.card.offloads.can_cut(frame), "asked for what the card cannot do");
-            let offload =
-                frame.checksum.expect("a frame to be cut has its checksums made by the card");
+            assert!(self.card.offloads.can_cut(frame), "the card does not support the offload");
+            let offload = frame.checksum.expect("segmentation needs checksum offload");
             self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
             return Ok(());
         }

@@ -93,7 +93,7 @@ pub(super) fn icmp(repr: &Icmpv4Repr<'_>) -> Vec<u8> {
     packet
 }
 
-/// The fields of an ARP frame: operation, sender and target.
+/// The fields of an ARP frame: destination card, operation, sender and target.
 pub(super) fn read_arp(
     frame: &[u8],
 ) -> (Ethernet, ArpOperation, (Ipv4Addr, Ethernet), (Ipv4Addr, Ethernet)) {
@@ -114,8 +114,8 @@ pub(super) fn read_arp(
     (Ethernet(view.dst_addr().0), operation, sender, target)
 }
 
-/// The IPv4 header and payload of a frame of ours with all checksums verified, and the card that it
-/// goes to.
+/// Parses an IPv4 frame of ours and verifies its header checksum. Returns the card that it is sent
+/// to, the header and the payload.
 pub(super) fn read_ipv4(frame: &[u8]) -> (Ethernet, Ipv4Repr, Vec<u8>) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!(view.src_addr().0, CARD.0);
@@ -136,7 +136,7 @@ pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv4Repr, Vec<u8>) {
     (to, ip, payload)
 }
 
-/// Source port, destination port and payload of a UDP datagram of ours.
+/// The card, the IPv4 header, the ports and the payload of a UDP datagram of ours.
 pub(super) fn read_udp(frame: &[u8]) -> (Ethernet, Ipv4Repr, (u16, u16), Vec<u8>) {
     let (to, ip, payload) = read_ipv4(frame);
     assert_eq!(ip.next_header, IpProtocol::Udp);
@@ -190,7 +190,8 @@ impl Tcp {
         ethernet(card, CARD, EthernetProtocol::Ipv4, &packet)
     }
 
-    /// A segment of ours with its checksum verified, and the card that it goes to.
+    /// Parses a segment of ours and verifies its checksum. Also returns the card that it is sent
+    /// to.
     pub(super) fn read(frame: &[u8]) -> (Ethernet, Tcp) {
         let (card, ip, payload) = read_ipv4(frame);
         assert_eq!(ip.next_header, IpProtocol::Tcp);

@@ -21,7 +21,7 @@ pub(super) const UNSPECIFIED: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 pub(super) const ROUTER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0x01]);
 
-/// A packet with these bytes after its header.
+/// A packet with `payload` after its header.
 pub(super) fn ipv6(
     from: Ipv6Addr,
     to: Ipv6Addr,
@@ -63,7 +63,7 @@ pub(super) fn icmp(from: Ipv6Addr, to: Ipv6Addr, repr: &Icmpv6Repr<'_>) -> Vec<u
     message
 }
 
-/// Writes the checksum of a message that was built by hand.
+/// Writes the checksum of an ICMPv6 message that was built by hand.
 pub(super) fn sealed(from: Ipv6Addr, to: Ipv6Addr, mut message: Vec<u8>) -> Vec<u8> {
     Icmpv6Packet::new_unchecked(message.as_mut_slice()).fill_checksum(&from, &to);
     message
@@ -84,7 +84,7 @@ pub(super) fn solicitation(
     ndp(card, from, to, NdiscRepr::NeighborSolicit { target_addr: target, lladdr })
 }
 
-/// An answer to a solicitation of ours, with these flags.
+/// An answer to a solicitation of ours, with `flags`.
 pub(super) fn advertisement(
     card: Ethernet,
     target: Ipv6Addr,
@@ -156,7 +156,7 @@ impl Advertisement {
     }
 }
 
-/// A packet of ours: the card that it goes to, its header, and what follows it.
+/// A packet of ours: the card that it is sent to, its IPv6 header, and the bytes after this header.
 pub(super) fn read_ipv6(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     let view = EthernetFrame::new_checked(frame).unwrap();
     assert_eq!((view.src_addr().0, view.ethertype()), (CARD.0, EthernetProtocol::Ipv6));
@@ -167,11 +167,11 @@ pub(super) fn read_ipv6(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     (Ethernet(view.dst_addr().0), repr, packet.payload().to_vec())
 }
 
-/// An ICMPv6 message of ours with its checksum verified.
+/// An ICMPv6 message of ours, after its checksum was verified.
 pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     let (card, ip, mut payload) = read_ipv6(frame);
     if ip.next_header == IpProtocol::HopByHop {
-        assert_eq!(payload[..8], [58, 0, 5, 2, 0, 0, 1, 0], "an alert for routers");
+        assert_eq!(payload[..8], [58, 0, 5, 2, 0, 0, 1, 0], "the router alert option");
         payload.drain(..8);
     } else {
         assert_eq!(ip.next_header, IpProtocol::Icmpv6);
@@ -191,7 +191,7 @@ pub(super) enum SentNdp {
     SolicitRouters(Ipv6Addr),
     /// The first group of a listener report, and the number of groups.
     Listen(Ipv6Addr, usize),
-    /// Something else.
+    /// Another message, with its ICMPv6 type.
     Other(u8),
 }
 
@@ -219,7 +219,7 @@ pub(super) fn read_ndp(frame: &[u8]) -> SentNdp {
         }
         NdiscRepr::NeighborAdvert { flags, target_addr, lladdr } => {
             assert_eq!(lladdr.unwrap().as_bytes(), CARD.0);
-            assert!(!flags.contains(NdiscNeighborFlags::ROUTER), "we are none");
+            assert!(!flags.contains(NdiscNeighborFlags::ROUTER), "we are not a router");
             SentNdp::Advertise(
                 target_addr,
                 ip.dst_addr,
@@ -253,8 +253,8 @@ pub(super) fn echo(from: Ipv6Addr, to: Ipv6Addr, data: &[u8]) -> Vec<u8> {
     icmp(from, to, &Icmpv6Repr::EchoRequest { ident: 7, seq_no: 1, data })
 }
 
-/// A fragment of a packet: the bytes of `whole` in this range. `kind`: the first header of the
-/// whole.
+/// A fragment of a packet: the bytes of `whole` in the range `at`. `first`: the kind of the first
+/// header of `whole`.
 pub(super) fn fragment(
     from: Ipv6Addr,
     to: Ipv6Addr,

@@ -1,5 +1,5 @@
-//! The parts of the network with timers: the deadline of each is met while all others are at rest.
-//! A turn in which none of them has changed asks none of them.
+//! The parts of the network that have timers. The deadline of each part is met while all other
+//! parts are at rest. A turn in which no part has changed asks no part for its deadline.
 
 use core::net::SocketAddr;
 

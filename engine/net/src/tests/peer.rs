@@ -81,7 +81,8 @@ fn our_ipv6() -> Ipv6Addressing {
     Ipv6Addressing::Static { addresses: [Some(own), None, None, None], gateway: None }
 }
 
-/// How bad the wire is: how many frames of a thousand are lost, repeated and reordered.
+/// The faults of the wire: the number of frames in a thousand that are lost, repeated and
+/// reordered.
 #[derive(Clone, Copy)]
 struct Weather {
     lost: u64,

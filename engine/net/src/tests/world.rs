@@ -88,8 +88,8 @@ impl World {
         World::with_both(Addressing::None, ipv6, limits(), Offloads::default())
     }
 
-    /// A world with IPv6 alone, a link-local address, one in [`messages_ipv6::NETWORK`], and a
-    /// router. Returns both addresses.
+    /// A world with IPv6 alone, a link-local address, an address in [`messages_ipv6::NETWORK`], and
+    /// a router. Returns both addresses.
     pub(super) fn of_ipv6_at_work(offloads: Offloads) -> (World, Ipv6Addr, Ipv6Addr) {
         let mut world =
             World::with_both(Addressing::None, Ipv6Addressing::Automatic, limits(), offloads);
@@ -149,9 +149,9 @@ impl World {
 
     /// The one frame that the network sends now.
     pub(super) fn says_one(&mut self) -> Vec<u8> {
-        let mut said = self.says();
-        assert_eq!(said.len(), 1, "one frame was expected: {said:02x?}");
-        said.remove(0)
+        let mut sent = self.says();
+        assert_eq!(sent.len(), 1, "one frame was expected: {sent:02x?}");
+        sent.remove(0)
     }
 
     /// The one TCP segment that the network sends now.
@@ -160,34 +160,34 @@ impl World {
     }
 
     pub(super) fn says_nothing(&mut self) {
-        let said = self.says();
-        assert!(said.is_empty(), "nothing was expected: {said:02x?}");
+        let sent = self.says();
+        assert!(sent.is_empty(), "nothing was expected: {sent:02x?}");
     }
 
     /// Lets time pass up to the next deadline, and handles it.
     pub(super) fn next_deadline(&mut self) -> Vec<WorldEvent> {
-        let deadline = self.net.next_deadline().expect("nothing to wait for");
+        let deadline = self.net.next_deadline().expect("the network has a deadline");
         self.now = self.now.max(deadline);
         self.deadlines()
     }
 
-    /// Lets time pass, handles every deadline on the way, and drops what is sent.
+    /// Lets time pass, handles every deadline in that time, and drops the frames that are sent.
     pub(super) fn waits(&mut self, span: Micros) -> Vec<WorldEvent> {
         let end = self.now + span;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(deadline) = self.net.next_deadline().filter(|deadline| *deadline <= end) {
             self.now = self.now.max(deadline);
-            told.extend(self.deadlines());
+            events.extend(self.deadlines());
             self.says();
         }
         self.now = end;
-        told
+        events
     }
 
     /// Asserts that the cached deadline of the parts is correct.
     fn checks_cached_timers(&self) {
         let (kept, next) = self.net.timer_deadlines();
-        assert!(self.net.has_changed() || kept == next, "kept: {kept:?}, and it is {next:?}");
+        assert!(self.net.has_changed() || kept == next, "cached {kept:?}, actual {next:?}");
     }
 
     fn deadlines(&mut self) -> Vec<WorldEvent> {

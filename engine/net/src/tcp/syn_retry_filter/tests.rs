@@ -1,4 +1,4 @@
-//! SYNs repeated as a real TCP does are recognised, and few others are.
+//! SYNs that are repeated as a real TCP does are recognised, and few others are.
 
 use machine::{Instant, Micros};
 
@@ -10,9 +10,9 @@ fn recognised(filter: &mut SynRetryFilter, now: Instant, keys: impl Iterator<Ite
     keys.filter(|key| filter.record_syn(now, key) == SynHistory::Repeated).count()
 }
 
-/// `new_syns` SYNs arrive evenly for a second, and 1,000 others half a second after its start.
-/// These are repeated after a second, in which as many new SYNs arrive. Returns how many
-/// repetitions are recognised.
+/// Sends `new_syns` SYNs evenly in each of two seconds. In the middle of the first second, 1,000
+/// other SYNs arrive. They are repeated one second later. Returns the number of recognised
+/// repetitions.
 fn recognised_among(new_syns: u32) -> usize {
     let (mut filter, now) = (SynRetryFilter::new(&[7; 16]), Instant::START + SECOND);
     let tenth = |number: u32| {

@@ -67,7 +67,7 @@ fn a_repeated_fin_delivers_a_lost_acknowledgment() {
         talk.peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
         talk.ended("time-wait");
     });
-    // The same for data; nothing else in it is accepted a second time.
+    // A repeated data segment delivers its acknowledgment too. Its data is not accepted again.
     everywhere(|talk| {
         talk.peer("P. 1:11 ack 1").write(10).we("P. 1:11 ack 11");
         talk.peer("P. 1:11 ack 11").we(". 11:11 ack 11").wait(10_000).silence();
@@ -121,7 +121,7 @@ fn queued_data_is_sent_before_the_fin() {
     assert_eq!(
         talk.tcb.send(talk.now, b"more", &mut talk.pools),
         0,
-        "nothing is queued behind a FIN"
+        "nothing is queued after a FIN"
     );
     talk.peer(". 1:1 ack 1001 win 1500").we("FP. 1001:2001 ack 1").silence();
     talk.peer(". 1:1 ack 2002").silence();
@@ -137,7 +137,7 @@ fn a_fin_waits_for_the_window_and_probes_it() {
 }
 
 #[test]
-fn closing_twice_is_closing_once() {
+fn closing_twice_has_no_further_effect() {
     let mut talk = Conversation::established();
     talk.close().we("F. 1:1 ack 1").close().silence();
     talk.peer("F. 1:1 ack 1").we(". 2:2 ack 2").close().silence();
@@ -210,7 +210,7 @@ fn a_repeated_fin_is_acknowledged_again() {
             .peer("F. 1:1 ack 1")
             .we(". 1:1 ack 2")
             .silence();
-        assert!(!talk.actions.peer_closed, "it is told once");
+        assert!(!talk.actions.peer_closed, "the FIN is reported once");
     });
 }
 

@@ -77,9 +77,9 @@ fn only_the_first_timeout_for_the_data_lowers_the_threshold() {
         let window = congestion.window();
         acknowledge(&mut congestion, MSS, window);
     }
-    assert_eq!(congestion.window(), 7_000, "slow start up to seven tenths of what was on the way");
+    assert_eq!(congestion.window(), 7_000, "slow start ends at seven tenths of the flight");
     acknowledge(&mut congestion, 1, 7_000);
-    assert!(congestion.window() < 7_100, "and then slowly");
+    assert!(congestion.window() < 7_100, "then the window grows slowly");
 }
 
 /// RFC 6937 §3.1: with twenty segments in flight and one lost, the rate falls evenly to the
@@ -108,8 +108,8 @@ fn recovery_lowers_the_rate_evenly_to_the_threshold() {
     assert!((13_000..=14_000).contains(&pipe), "{pipe}");
 }
 
-/// The same when most of the window was lost: one segment more than what arrives, up to the
-/// threshold.
+/// RFC 6937 §3.1 after the loss of most of the window: one segment more is sent than arrives, up to
+/// the threshold.
 #[test]
 fn after_heavy_loss_the_rate_climbs_back_to_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);

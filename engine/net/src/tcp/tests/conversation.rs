@@ -1,10 +1,10 @@
 //! The language of the TCP tests: one connection, with a clock that only the test moves.
 //!
-//! Segments are written as in `tcpdump`: the flags, the first and last number, then what matters of
-//! the rest. `peer("P. 1:101 ack 1")` is a segment that arrives, and `we(". 1:1 ack 101")` is one
-//! that must be sent. Numbers are relative to both initial sequence numbers, so the same test can
-//! run anywhere on the circle. Payloads need not be written: the byte at each position of a stream
-//! is known, and every delivered or sent byte is compared with it.
+//! Segments are written as in `tcpdump`: the flags, the first and last number, then the relevant
+//! other fields. `peer("P. 1:101 ack 1")` is a segment that arrives, and `we(". 1:1 ack 101")` is
+//! one that must be sent. Numbers are relative to both initial sequence numbers, so the same test
+//! can run with any initial numbers. Payloads need not be written: the byte at each position of a
+//! stream is known, and every delivered or sent byte is compared with it.
 //!
 //! After every event the connection may produce output (as at the end of a turn), and its
 //! invariants are asserted.
@@ -34,7 +34,7 @@ pub(super) fn bytes_at(place: u32, count: usize) -> Vec<u8> {
     (0..count as u32).map(|offset| byte_at(place + offset)).collect()
 }
 
-/// How much of the delivered bytes the session consumes.
+/// Which part of the delivered bytes the session consumes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Session {
     TakesAll,
@@ -52,14 +52,14 @@ pub(super) struct Conversation {
     pub(super) now: Instant,
     pub(super) session: Session,
     pub(super) limits: SendLimits,
-    /// How many more frames the card accepts.
+    /// The number of further frames that the card accepts.
     pub(super) card_room: usize,
     /// The actions of the last event.
     pub(super) actions: Actions,
     iss: SequenceNumber,
     irs: SequenceNumber,
     out: VecDeque<Sent>,
-    /// Bytes that the session has been given, and bytes that it has queued.
+    /// Bytes that were delivered to the session, and bytes that it has queued.
     pub(super) given: u32,
     pub(super) queued: u32,
     peer_shift: u8,
@@ -76,15 +76,15 @@ struct Written {
     /// TSval and TSecr.
     val: Option<u32>,
     ecr: Option<u32>,
-    /// Selective acknowledgments: relative to our numbers in the peer's segments, and to the peer's
-    /// in ours.
+    /// SACK blocks: relative to our numbers in the peer's segments, and to the peer's numbers in
+    /// our segments.
     sacks: Vec<SackBlock>,
     sack_permitted: bool,
     no_sacks: bool,
-    /// Marked by a router on the way to us; ECN-capable on the way from us.
+    /// Whether a router has marked the peer's segment; whether routers may mark ours.
     marked: bool,
     may_be_marked: Option<bool>,
-    /// Without timestamps.
+    /// Whether the segment has no timestamps.
     bare: bool,
     wscale: Option<u8>,
 }
@@ -166,13 +166,13 @@ fn parse(text: &str) -> Written {
 }
 
 impl Conversation {
-    /// An established connection, with numbers far from the ends of the circle. The peer's window
-    /// is 64,000, not scaled.
+    /// An established connection, with numbers that do not wrap soon. The peer's window is 64,000,
+    /// not scaled.
     pub(super) fn established() -> Conversation {
         Conversation::established_at(10_000, 500_000)
     }
 
-    /// The same at the given initial sequence numbers.
+    /// As [`Conversation::established`], with these initial sequence numbers.
     pub(super) fn established_at(iss: u32, irs: u32) -> Conversation {
         Conversation::with_handshake(TcpHandshake {
             iss: SequenceNumber(iss),
@@ -191,7 +191,7 @@ impl Conversation {
         Conversation::with_stamps(recent, false)
     }
 
-    /// The same, with selective acknowledgments too.
+    /// As [`Conversation::stamped`], with selective acknowledgments too.
     pub(super) fn stamped_and_selective(recent: u32) -> Conversation {
         Conversation::with_stamps(recent, true)
     }
@@ -246,7 +246,7 @@ impl Conversation {
         Conversation::with_window(handshake, 64_000)
     }
 
-    /// The same; `window` is the peer's first window.
+    /// As [`Conversation::with_handshake`]. `window`: the peer's first window.
     pub(super) fn with_window(handshake: TcpHandshake, window: u32) -> Conversation {
         let now = Instant(1_000_000_000);
         let mut conversation =
@@ -258,7 +258,7 @@ impl Conversation {
         conversation
     }
 
-    /// An outgoing connection with a SYN that has not been checked yet.
+    /// An outgoing connection. Its SYN has not been compared yet.
     pub(super) fn connecting() -> Conversation {
         let now = Instant(1_000_000_000);
         let iss = SequenceNumber(10_000);
@@ -293,7 +293,7 @@ impl Conversation {
         self
     }
 
-    /// A segment arrives, and more happens before the connection may produce output.
+    /// A segment arrives from the peer, and the connection may not produce output yet.
     pub(super) fn peer_quietly(&mut self, text: &str) -> &mut Self {
         let written = parse(text);
         let control = u32::from(written.flags.has(TcpFlags::SYN));
@@ -316,7 +316,7 @@ impl Conversation {
         self
     }
 
-    /// The peer's SACK blocks are written relative to our numbers.
+    /// Converts the peer's SACK blocks, which are written relative to our numbers.
     fn with_our_numbers(&self, mut options: Options) -> Options {
         let blocks = core::mem::take(&mut options.sack);
         for block in blocks.as_slice() {
@@ -330,7 +330,7 @@ impl Conversation {
     fn deliver(&mut self, data: &[u8]) {
         assert!(
             data.is_empty() || self.tcb.waiting().is_empty(),
-            "bytes do not overtake those that wait"
+            "new bytes do not overtake waiting ones"
         );
         match self.session {
             Session::TakesAll => {
@@ -428,7 +428,7 @@ impl Conversation {
         }
     }
 
-    /// Time passes, and every deadline on the way is handled.
+    /// Lets time pass, and handles every deadline in that time.
     pub(super) fn wait(&mut self, span_ms: u64) -> &mut Self {
         let end = self.now + Micros::from_millis(span_ms);
         let mut actions = Actions::default();
@@ -454,29 +454,29 @@ impl Conversation {
         let written = parse(text);
         let sent =
             self.out.pop_front().unwrap_or_else(|| panic!("expected `{text}`, nothing was sent"));
-        let told = self.tell(&sent);
+        let shown = self.tell(&sent);
         let flags = sent.segment.flags;
         let from = sent.segment.sequence.since(self.iss);
-        assert_eq!(flags, written.flags, "expected `{text}`, sent `{told}`");
+        assert_eq!(flags, written.flags, "expected `{text}`, sent `{shown}`");
         if !flags.has(TcpFlags::RST) || written.flags.has(TcpFlags::ACK) {
             let ack = flags.has(TcpFlags::ACK).then(|| sent.segment.acknowledgment.since(self.irs));
-            assert_eq!(ack, written.ack, "expected `{text}`, sent `{told}`");
+            assert_eq!(ack, written.ack, "expected `{text}`, sent `{shown}`");
         }
         assert_eq!(
             (from, sent.payload.len() as u32),
             (written.from, written.to.wrapping_sub(written.from)),
-            "expected `{text}`, sent `{told}`"
+            "expected `{text}`, sent `{shown}`"
         );
         let stream_place = from.wrapping_sub(1);
         assert!(
             sent.payload == bytes_at(stream_place, sent.payload.len()),
-            "the bytes of `{told}` are those queued"
+            "the bytes of `{shown}` are those queued"
         );
         if let Some(win) = written.win {
             assert_eq!(
                 u32::from(sent.segment.window),
                 win,
-                "window: expected `{text}`, sent `{told}`"
+                "window: expected `{text}`, sent `{shown}`"
             );
         }
         if written.mss.is_some() || written.wscale.is_some() {
@@ -484,7 +484,7 @@ impl Conversation {
             assert_eq!(
                 (options.mss, options.window_scale),
                 (written.mss, written.wscale),
-                "`{text}`, sent `{told}`"
+                "`{text}`, sent `{shown}`"
             );
         }
         if !written.sacks.is_empty() || written.sack_permitted || written.no_sacks {
@@ -507,7 +507,7 @@ impl Conversation {
             let timestamps = written.options().timestamps;
             assert_eq!(
                 sent.segment.options.timestamps, timestamps,
-                "expected `{text}`, sent `{told}`"
+                "expected `{text}`, sent `{shown}`"
             );
         }
         self
@@ -575,7 +575,7 @@ impl Conversation {
 }
 
 #[test]
-fn segments_are_written_as_they_are_meant() {
+fn parse_reads_the_notation_of_segments() {
     let written = parse("SP. -1:9 ack 7 win 100 mss 5 wscale 3");
     assert_eq!(written.flags, TcpFlags::SYN.with(TcpFlags::PSH).with(TcpFlags::ACK));
     assert_eq!((written.from, written.to), (u32::MAX, 9));
@@ -586,8 +586,8 @@ fn segments_are_written_as_they_are_meant() {
     assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
 }
 
-/// Runs the same test at many places of the circle: at its seam, at its middle, and where either
-/// falls into the first few thousand bytes of a stream.
+/// Runs the same test with many initial sequence numbers: they wrap, or pass 2^31, at the first
+/// byte or within the first few thousand bytes of a stream.
 pub(super) fn everywhere(talk: impl Fn(&mut Conversation)) {
     for offset in [0, 1, 2, 3, 10, 11, 999, 1000, 1001, 1002, 2000, 5000, 10_001, 64_000] {
         for edge in [0u32, 1 << 31] {

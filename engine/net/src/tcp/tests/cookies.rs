@@ -1,4 +1,5 @@
-//! SYN cookies: what they return, how long they are valid, and that they cannot be guessed.
+//! SYN cookies: the options that they return, how long they are valid, and that they cannot be
+//! guessed.
 
 use machine::{Instant, Micros};
 
@@ -26,12 +27,16 @@ fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
 
 #[test]
 fn a_cookie_returns_the_segment_size() {
-    for (said, kept) in
+    for (announced, kept) in
         [(None, 536), (Some(1), 64), (Some(1300), 1220), (Some(1460), 1460), (Some(9000), 1460)]
     {
         let mut cookies = Cookies::new(&[1; 16], 1460);
-        let answer =
-            cookies.answer(NOW, &9u64, &syn(Options { mss: said, ..Options::default() }), OFFSET);
+        let answer = cookies.answer(
+            NOW,
+            &9u64,
+            &syn(Options { mss: announced, ..Options::default() }),
+            OFFSET,
+        );
         assert_eq!(
             (answer.flags, answer.acknowledgment),
             (TcpFlags::SYN.with(TcpFlags::ACK), IRS + 1)

@@ -73,18 +73,18 @@ fn an_echo_lowers_the_window_once_a_round_trip() {
     let mut talk = Conversation::marking();
     talk.write(40_000);
     assert_eq!(talk.we_whatever(), 10);
-    let mut told = 0;
+    let mut reports = 0;
     for at in 1..=10 {
         talk.wait(1).peer(&alloc::format!("E. 1:1 ack {}", at * 1000 + 1));
         while let Some(segment) = talk.next_sent() {
-            told += u32::from(segment.flags.has(TcpFlags::CWR));
+            reports += u32::from(segment.flags.has(TcpFlags::CWR));
             assert!(
                 segment.sequence.since(SequenceNumber(10_000)) > 10_000,
                 "nothing is sent again"
             );
         }
     }
-    assert_eq!(told, 1);
+    assert_eq!(reports, 1);
     assert!(
         (6_000..=8_000).contains(&talk.tcb.congestion().window()),
         "{}",
@@ -92,7 +92,7 @@ fn an_echo_lowers_the_window_once_a_round_trip() {
     );
     assert_eq!(talk.tcb.phase(), RecoveryPhase::Open);
     talk.peer("E. 1:1 ack 12001");
-    assert_eq!(talk.tcb.phase(), RecoveryPhase::Repairing, "and again for the next one");
+    assert_eq!(talk.tcb.phase(), RecoveryPhase::Repairing, "a later mark lowers the window again");
 }
 
 #[test]

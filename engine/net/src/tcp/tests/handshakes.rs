@@ -1,4 +1,4 @@
-//! How connections open.
+//! The opening of connections.
 
 use super::Conversation;
 use crate::tcp::CloseReason;

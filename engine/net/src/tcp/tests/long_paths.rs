@@ -37,11 +37,12 @@ struct SlowPath {
     overtakes: Option<Dice>,
     /// Bytes of data that were not dropped.
     carried: usize,
-    /// The right edge of the window that the peer was told.
+    /// The right edge of the last window that was announced to the peer.
     edge: Option<SequenceNumber>,
 }
 
-/// Two ends and the path between them. Each end sends and consumes data unless told otherwise.
+/// Two ends and the path between them. Each end sends and consumes data, as `sends` and `takes`
+/// say.
 struct Talk {
     ends: [Tcb; 2],
     wires: [SlowPath; 2],
@@ -54,7 +55,7 @@ struct Talk {
 /// Connections over paths of one kind. All ends on one side share their pools.
 struct World {
     now: Instant,
-    /// The rate in bytes a second, and the length of the queue before the wire.
+    /// The rate in bytes a second, and the longest wait in the queue before the wire.
     rate: u64,
     queue: Micros,
     loses_every_other: bool,
@@ -78,7 +79,7 @@ impl World {
         }
     }
 
-    /// Opens another connection. `sends`: which ends send.
+    /// Opens another connection. `sends`: whether each end sends.
     fn begin(&mut self, sends: [bool; 2]) -> usize {
         let ends = joined(self.now, DELAY, [10_000, 0u32.wrapping_sub(500_000)], [1460, 1460]);
         self.now = self.now + Micros(3 * DELAY.0);
@@ -106,7 +107,7 @@ impl World {
         self
     }
 
-    /// What each side of each connection receives in `span`, in bytes a second.
+    /// The rate at which each side of each connection receives during `span`, in bytes a second.
     fn rates(&mut self, span: Micros) -> Vec<[u64; 2]> {
         let before: Vec<[usize; 2]> = self.talks.iter().map(|talk| talk.given).collect();
         self.run(span);
@@ -137,7 +138,7 @@ impl World {
 }
 
 impl Talk {
-    /// Handles some of the segments that have arrived. False when none is left.
+    /// Handles some of the segments that have arrived. False: no such segment is left.
     fn hear(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) -> bool {
         for _ in 0..4 {
             let next =
@@ -166,7 +167,7 @@ impl Talk {
             let from = self.sent[side] % PERIOD;
             let room = self.ends[side].send_room(pools);
             let taken = self.ends[side].send(now, &pattern[from..from + 30_000], pools);
-            assert!(taken >= room.min(30_000), "what there is room for is taken");
+            assert!(taken >= room.min(30_000), "all bytes are taken for which there is room");
             self.sent[side] += taken;
             if taken < 30_000 {
                 break;
@@ -184,7 +185,7 @@ impl Talk {
     fn speak(&mut self, side: usize, now: Instant, wire: (u64, Micros, bool), pools: &Pools) {
         let Talk { ends, wires, .. } = self;
         let limits = SendLimits { segmentation_bytes: Some(60_000), local_mss: 1460 };
-        let said = ends[side].output(
+        let result = ends[side].output(
             now,
             limits,
             pools,
@@ -197,7 +198,7 @@ impl Talk {
                 Ok(())
             },
         );
-        assert!(said.is_ok());
+        assert!(result.is_ok());
     }
 }
 
@@ -210,14 +211,14 @@ impl SlowPath {
         payload: Vec<u8>,
     ) {
         let edge = segment.acknowledgment + (u32::from(segment.window) << crate::tcp::WINDOW_SHIFT);
-        if let Some(told) = self.edge {
+        if let Some(before) = self.edge {
             // A scaled window is rounded down on the wire.
             assert!(
-                !(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(told),
+                !(edge + (1 << crate::tcp::WINDOW_SHIFT)).is_before(before),
                 "the window never shrinks"
             );
         }
-        self.edge = Some(self.edge.map_or(edge, |told| told.later(edge)));
+        self.edge = Some(self.edge.map_or(edge, |before| before.later(edge)));
         self.is_odd = !self.is_odd;
         if self.free_at > now + queue || loses_every_other && self.is_odd && !payload.is_empty() {
             self.dropped += 1;
@@ -271,9 +272,9 @@ fn slow_start_fills_a_path_that_reorders() {
         world.talks[0].given[1]
     };
     let given: Vec<usize> = (0..8).map(|seed| run(Some(seed))).collect();
-    let elsewhere = run(None);
+    let in_order = run(None);
     let mean = given.iter().sum::<usize>() / given.len();
-    assert!(mean >= elsewhere * 9 / 10, "{given:?} bytes, elsewhere {elsewhere}");
+    assert!(mean >= in_order * 9 / 10, "{given:?} bytes, in order {in_order}");
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn every_other_segment_lost_is_repaired_at_full_rate() {
     world.loses_every_other = false;
     let gaps = world.talks[0].wires[0].dropped - dropped;
     assert!(gaps >= 400, "{gaps} gaps");
-    // One round trip until the effect shows, and another until it is complete.
+    // The effect shows after one round trip, and is complete after another.
     world.run(Micros::from_millis(250));
     let rates = world.rates(Micros::from_millis(300));
     assert!(rates[0][1] >= 12_000_000, "bytes a second: {rates:?}");
@@ -394,8 +395,8 @@ fn a_refilled_pool_is_used_and_no_window_shrinks() {
     world.begin([true, false]);
     world.run(Micros::from_millis(1500));
     let mut hoards = [Vec::new(), Vec::new()];
-    // At first something is left: the window that could be offered now is much smaller than the
-    // announced one.
+    // At first some blocks are left, so the window that could be offered now is much smaller than
+    // the announced one.
     while world.pools[1].free_blocks() > 60 {
         hoards[1].extend(world.pools[1].blocks.take());
     }
@@ -407,7 +408,7 @@ fn a_refilled_pool_is_used_and_no_window_shrinks() {
         }
     }
     let rates = world.rates(Micros::from_secs(1));
-    assert!(rates[0][1] < 1_000_000, "with nothing to lend little is sent: {rates:?}");
+    assert!(rates[0][1] < 1_000_000, "with empty pools little is sent: {rates:?}");
     for (pools, hoard) in world.pools.iter_mut().zip(hoards) {
         hoard.into_iter().for_each(|block| pools.blocks.give_back(block));
     }
@@ -429,7 +430,7 @@ fn segments_between_many_losses_are_kept() {
     assert_eq!(talk.given, 0);
     for at in (0..360).step_by(2) {
         peer(&mut talk, at);
-        assert_eq!(talk.given, (at + 2) * 500, "nothing but the gaps has to come again");
+        assert_eq!(talk.given, (at + 2) * 500, "only the gaps are sent again");
     }
     talk.lent_nothing();
 }

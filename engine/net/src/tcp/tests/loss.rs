@@ -6,7 +6,7 @@ use alloc::format;
 use super::{Conversation, everywhere};
 use crate::tcp::CloseReason;
 
-/// Queues and sends full segments up to `to`, from the current position.
+/// Compares the sent segments: full segments from `from` to `to`, and no others.
 fn we_send(talk: &mut Conversation, from: u32, to: u32) {
     for start in (from..to).step_by(1000) {
         talk.we(&format!(". {start}:{} ack 1", start + 1000));
@@ -83,11 +83,12 @@ fn three_duplicates_trigger_a_retransmission() {
         talk.peer(". 1:1 ack 1").we(". 10001:11001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 11001:12001 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 1:1001 ack 1").silence();
-        // Seven tenths of ten: with the retransmission, eight are in flight. The third duplicate
-        // from here makes room.
+        // The window is seven segments, seven tenths of ten. With the retransmission, eight are in
+        // flight. The third duplicate from here makes room.
         talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
         talk.peer(". 1:1 ack 1").we(". 12001:13001 ack 1").silence();
-        // Everything arrived: no burst follows, and then growth by one segment for each window.
+        // Everything has arrived. No burst follows, and then the window grows by one segment for
+        // each window of data.
         talk.peer(". 1:1 ack 12001").we(". 13001:14001 ack 1").silence();
         talk.peer(". 1:1 ack 13001").we(". 14001:15001 ack 1").we(". 15001:16001 ack 1").silence();
     });

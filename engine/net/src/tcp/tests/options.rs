@@ -79,10 +79,10 @@ fn sack_blocks_fill_a_header_beside_timestamps() {
             let mut bytes = [0xff; OPTIONS_BYTES_MAX];
             options.emit(&mut bytes);
             assert!(options.len().is_multiple_of(4) && options.len() <= OPTIONS_BYTES_MAX);
-            let told = Options::parse(&bytes[..options.len()]);
+            let parsed = Options::parse(&bytes[..options.len()]);
             let fit = if timestamps.is_some() { 3 } else { 4 };
-            assert_eq!(told.sack.as_slice(), &options.sack.as_slice()[..count.min(fit)]);
-            assert_eq!(Options { sack: options.sack, ..told }, options);
+            assert_eq!(parsed.sack.as_slice(), &options.sack.as_slice()[..count.min(fit)]);
+            assert_eq!(Options { sack: options.sack, ..parsed }, options);
         }
     }
 }
@@ -100,7 +100,7 @@ fn sack_blocks_of_wrong_length_end_the_list() {
     }
 }
 
-/// The list as the wire crate parses it, which supports fewer SACK blocks.
+/// Parses a list with the wire crate, which supports fewer SACK blocks.
 fn theirs(mut bytes: &[u8]) -> Options {
     let mut options = Options::default();
     while let Ok((rest, option)) = TcpOption::parse(bytes) {
@@ -135,7 +135,7 @@ fn option() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_list_of_options_means_what_the_wire_crate_reads(list in prop::collection::vec(option(), 0..8)) {
+    fn a_list_of_options_parses_as_with_the_wire_crate(list in prop::collection::vec(option(), 0..8)) {
         let list = list.concat();
         let (ours, theirs) = (Options::parse(&list), theirs(&list));
         prop_assert_eq!(Options { sack: theirs.sack, ..ours }, theirs);

@@ -12,8 +12,8 @@ use crate::tcp::{
     Pools, SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpFlags,
 };
 
-/// What the pipe does, in percent, and its delay in milliseconds with the random part that is
-/// added.
+/// The faults of the pipe, in percent of the segments. The delay, and the random part that is
+/// added, are in milliseconds.
 #[derive(Clone, Copy)]
 struct Weather {
     loses: u64,
@@ -36,7 +36,8 @@ struct InFlight {
 struct Endpoint {
     tcb: Tcb,
     pools: Pools,
-    /// Bytes of our stream: in total, queued so far, and received. And whether the peer has closed.
+    /// The length of our stream, its bytes queued so far, the bytes received from the peer, and
+    /// whether the peer has closed.
     total: u32,
     queued: u32,
     given: u32,
@@ -74,8 +75,8 @@ impl Endpoint {
     }
 
     fn note(&mut self, peer_closed: bool, reason: Option<CloseReason>) {
-        assert!(!(peer_closed && self.peer_closed), "the end of the stream is told once");
-        assert!(self.reason.is_none() || reason.is_none(), "the end is told once");
+        assert!(!(peer_closed && self.peer_closed), "the end of the stream is reported once");
+        assert!(self.reason.is_none() || reason.is_none(), "the end is reported once");
         self.peer_closed |= peer_closed;
         self.reason = self.reason.or(reason);
         self.tcb.assert_invariants();
@@ -111,7 +112,7 @@ fn beginning(iss: u32) -> InitialNumbers {
     InitialNumbers { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
 }
 
-/// A server's end from the half-open table, and a client's end. Their handshake has no losses, and
+/// A client's end, and a server's end from the half-open table. Their handshake has no losses, and
 /// takes `delay` in each direction.
 pub(super) fn joined(now: Instant, delay: Micros, iss: [u32; 2], mss: [u16; 2]) -> [Tcb; 2] {
     let [there, back, again] = [1, 2, 3].map(|ways| now + Micros(ways * delay.0));
@@ -254,7 +255,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
         let Some(next) = next else {
             assert!(
                 ends[0].is_done(totals[1]) && ends[1].is_done(totals[0]),
-                "both rest, and not too early"
+                "both ends rest only when they are done"
             );
             break;
         };
@@ -300,7 +301,7 @@ const FAIR: Weather =
     Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
 
 #[test]
-fn in_fair_weather_streams_take_few_round_trips() {
+fn in_fair_weather_streams_arrive() {
     for seed in 0..20 {
         let mut dice = Dice::new(seed);
         let _ = dice.roll();

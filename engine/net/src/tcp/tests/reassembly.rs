@@ -25,7 +25,8 @@ fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     all
 }
 
-/// How many of the first `end` bytes have arrived without a gap, computed in the simplest way.
+/// The number of the first `end` bytes that have arrived without a gap, computed in the simplest
+/// way.
 fn contiguous(arrived: &[(u32, u32)], end: u32) -> u32 {
     (1..end)
         .take_while(|place| arrived.iter().any(|(from, to)| (from..to).contains(&place)))
@@ -82,8 +83,8 @@ fn random_cuts_repeats_and_orders_arrive_whole() {
         let mut dice = Dice::new(seed);
         let mut talk = Conversation::established_at(dice.roll() as u32, dice.roll() as u32);
         let end = 150_001;
-        // Everything is acknowledged in one piece at the start of each round, so all of it is
-        // within the window.
+        // At the start of each round, all delivered bytes are acknowledged. So all segments of the
+        // round are within the window.
         let mut rounds = 0;
         while talk.given < end - 1 {
             rounds += 1;
@@ -97,7 +98,7 @@ fn random_cuts_repeats_and_orders_arrive_whole() {
             }
             talk.peer(&format!(". {nxt}:{} ack 1", (nxt + 700).min(end)));
             talk.we_whatever();
-            assert!(rounds < 2000, "the stream gets on");
+            assert!(rounds < 2000, "the stream makes progress");
         }
         talk.lent_nothing();
     }

@@ -1,5 +1,5 @@
-//! Received data is delivered in order and once, and acknowledged in time; the window says how much
-//! fits.
+//! Received data is delivered in order and once, and acknowledged in time. The window announces how
+//! much fits.
 
 use alloc::format;
 
@@ -305,6 +305,6 @@ fn data_decoded_in_place_is_put_back_at_the_front() {
     talk.tcb.put_back(&bytes[..5000], &mut talk.pools);
     bytes.fill(0);
     assert_eq!(talk.tcb.copy_waiting(&mut bytes), 8900);
-    assert!(bytes == expected, "these bytes and no others, over the end of a block too");
+    assert!(bytes == expected, "only these bytes change, across the end of a block");
     assert_eq!(talk.tcb.waiting_bytes(), 8900);
 }

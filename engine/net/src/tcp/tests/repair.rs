@@ -1,5 +1,5 @@
-//! Loss recovery with a peer that supports SACK: RACK and tail loss probes (RFC 8985), and what
-//! forged or broken acknowledgments cannot do.
+//! Loss recovery with a peer that supports SACK: RACK and tail loss probes (RFC 8985), and its
+//! resistance to forged or broken acknowledgments.
 
 use alloc::format;
 use alloc::vec;
@@ -44,7 +44,7 @@ fn reordering_causes_no_retransmission_and_widens_the_window() {
         .peer(". 1:1 ack 5001")
         .silence();
     talk.lent_nothing();
-    // Reordering was seen in this flight: three segments beyond a gap prove no loss any more.
+    // Reordering was seen in this flight, so three segments beyond a gap no longer prove a loss.
     let mut talk = sent(10_001);
     talk.peer(". 1:1 ack 1 1001-2001")
         .peer(". 1:1 ack 2001")
@@ -72,7 +72,7 @@ fn a_spurious_retransmission_widens_the_reordering_window() {
         .peer(". 1:1 ack 1 1001-4001 val 101 ecr 0")
         .we(". 1:1001 ack 1 val 10 ecr 101")
         .silence();
-    // The first copy arrives, and its echoed time proves it. The second one is a duplicate.
+    // The first copy arrives, and its echoed time proves it. The second copy is a duplicate.
     talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
     assert_eq!(
         (talk.tcb.congestion().window() >= window, talk.tcb.phase()),
@@ -89,7 +89,8 @@ fn newest_first_sack_blocks_do_not_look_reordered() {
     for lost in ["1:1001", "1001:2001", "3001:4001", "5001:6001"] {
         talk.we(&format!(". {lost} ack 1"));
     }
-    // A block that is reported as a duplicate and beyond a gap also counts as the latter.
+    // A block that is reported both as a duplicate and as beyond a gap also counts as beyond the
+    // gap.
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 2001-5001 2001-5001").we(". 1:1001 ack 1");
 }
@@ -192,7 +193,7 @@ fn a_spurious_timeout_is_undone() {
     let window = talk.tcb.congestion().window();
     talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").silence();
     assert_eq!(talk.tcb.congestion().window(), 1000);
-    // The echo is of the first copy.
+    // The echoed time is that of the first copy.
     talk.wait(10).peer(". 1:1 ack 1001 val 101 ecr 0").silence();
     assert!(talk.tcb.congestion().window() >= window);
     let mut talk = Conversation::stamped(100);
@@ -201,11 +202,11 @@ fn a_spurious_timeout_is_undone() {
         .we(". 1:1001 ack 1 val 200 ecr 100")
         .wait(10)
         .peer(". 1:1 ack 1001 val 101 ecr 200");
-    assert_eq!(talk.we_whatever(), 2, "the echo is of the second: slow start goes on");
+    assert_eq!(talk.we_whatever(), 2, "the echo is of the second copy, so slow start goes on");
 }
 
 proptest! {
-    /// Compared with the simplest model: one entry for each byte.
+    /// Compares the flight with the simplest model, which has one entry for each byte.
     #[test]
     fn the_flight_never_exceeds_what_was_acknowledged(
         steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..300), 1..300),
@@ -213,22 +214,22 @@ proptest! {
     ) {
         let start = SequenceNumber(start);
         let mut flight = Flight::default();
-        let mut said: Vec<bool> = vec![];
+        let mut model: Vec<bool> = vec![];
         let (mut una, mut clock) = (0u32, 0u32);
         for (kind, place, count) in steps {
             clock += 10;
-            let max = said.len() as u32;
+            let max = model.len() as u32;
             let from = una + place % (max - una + 1);
             let to = (from + count).min(max);
             match kind {
                 0 | 1 => {
                     flight.sent(clock, start + max, start + max + count, RunState::OnTheWay);
-                    said.resize((max + count) as usize, false);
+                    model.resize((max + count) as usize, false);
                 }
                 2 => {
                     let block = SackBlock { start: start + from, end: start + to };
                     flight.acknowledge_block(block, &mut |_| {});
-                    (from..to).for_each(|byte| said[byte as usize] = true);
+                    (from..to).for_each(|byte| model[byte as usize] = true);
                 }
                 3 => {
                     una = to.min(una + count);
@@ -243,8 +244,8 @@ proptest! {
                     }
                 }
             }
-            flight.assert_invariants(start + una, start + said.len() as u32);
-            let truth = said[una as usize..].iter().filter(|arrived| **arrived).count() as u32;
+            flight.assert_invariants(start + una, start + model.len() as u32);
+            let truth = model[una as usize..].iter().filter(|arrived| **arrived).count() as u32;
             prop_assert!(flight.arrived() <= truth);
         }
     }
@@ -264,7 +265,7 @@ fn too_many_gaps_are_merged_without_false_arrivals() {
         assert!(flight.arrived() <= segment.div_ceil(2) * 1000);
         flight.assert_invariants(at(0), at(400));
     }
-    assert!(flight.arrived() >= 28_000, "as many gaps are told apart as there is room for");
+    assert!(flight.arrived() >= 28_000, "gaps are distinguished as far as there is room");
     flight.judge(|_| RunState::Lost);
     flight.sent(1000, at(0), at(1), RunState::OnTheWay);
     flight.assert_invariants(at(0), at(400));
@@ -297,7 +298,7 @@ fn merged_runs_give_no_round_trip_sample() {
     flight.judge(|_| RunState::Lost);
     flight.unmark_lost();
     flight.acknowledge(at(401), &mut |run| {
-        assert!(run.ambiguous, "what was lost together is found together: {run:?}")
+        assert!(run.ambiguous, "runs that were lost together are joined: {run:?}")
     });
 }
 
@@ -310,7 +311,7 @@ fn duplicates_do_not_count_once_all_is_acknowledged() {
     let outstanding = talk.tcb.snd_max().since(talk.tcb.snd_una());
     assert!(
         outstanding < 39_000 && outstanding > talk.tcb.pipe(),
-        "there is more, and a duplicate has told of something"
+        "data is outstanding, and a duplicate has shown an arrival"
     );
     talk.peer(&alloc::format!(". 1:1 ack {}", 1001 + outstanding));
     assert_eq!(talk.tcb.pipe(), talk.tcb.snd_max().since(talk.tcb.snd_una()));

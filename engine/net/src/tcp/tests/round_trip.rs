@@ -41,7 +41,7 @@ fn one_sample_a_round_trip_and_none_of_retransmissions() {
     assert_eq!(
         talk.tcb.round_trip().smoothed(),
         20_000,
-        "it was on the way when the sample was taken"
+        "the segment was in flight when the sample was taken"
     );
     talk.write(1000).wait(200).we_whatever();
     talk.wait(10).peer(". 1:1 ack 3001");

@@ -1,4 +1,4 @@
-//! Selective acknowledgments: what we report of gaps (RFC 2018) and of duplicates (RFC 2883).
+//! Selective acknowledgments: our reports of gaps (RFC 2018) and of duplicates (RFC 2883).
 
 use super::Conversation;
 
@@ -55,17 +55,17 @@ fn data_segments_keep_their_size_when_sack_is_pending() {
         .silence();
 }
 
-/// A path of 20 ms with a narrowest link that takes 2 ms for each segment.
+/// The path has a round trip of 20 ms, and its narrowest link takes 2 ms for each segment.
 #[test]
 fn selective_acks_count_in_the_train_that_ends_slow_start() {
     let in_order = ["1001", "2001", "3001", "4001", "5001", "6001", "7001"];
     let overtaken = ["1001", "2001", "2001 3001-4001", "2001 3001-5001", "5001", "6001", "7001"];
-    for told in [in_order, overtaken] {
+    for reported in [in_order, overtaken] {
         let mut talk = Conversation::selective();
         talk.write(200_000).we_whatever();
         talk.wait(20);
-        for (place, told) in told.iter().enumerate() {
-            talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
+        for (place, reported) in reported.iter().enumerate() {
+            talk.peer(&alloc::format!(". 1:1 ack {reported}")).we_whatever();
             assert_eq!(
                 talk.tcb.congestion().is_in_first_slow_start(),
                 place < 6,
@@ -82,8 +82,8 @@ fn reordered_segments_do_not_lengthen_an_ack_train() {
     talk.write(200_000).we_whatever();
     talk.wait(29);
     // Half a round trip is 14.5 ms. In-order data arrives for 13 ms; the reordered segment arrives
-    // after 15.
-    for (told, pause) in [
+    // after 15 ms.
+    for (reported, pause) in [
         ("1001", 1),
         ("1001 2001-3001", 1),
         ("3001", 1),
@@ -95,8 +95,8 @@ fn reordered_segments_do_not_lengthen_an_ack_train() {
         ("3001 4001-10001", 2),
         ("10001", 2),
     ] {
-        talk.peer(&alloc::format!(". 1:1 ack {told}")).we_whatever();
-        assert!(talk.tcb.congestion().is_in_first_slow_start(), "{told}");
+        talk.peer(&alloc::format!(". 1:1 ack {reported}")).we_whatever();
+        assert!(talk.tcb.congestion().is_in_first_slow_start(), "{reported}");
         talk.wait(pause);
     }
 }

@@ -26,8 +26,8 @@ fn small_replies_share_a_block_unless_the_card_reads_it() {
     talk.turn().we("P. 1:101 ack 1").silence();
 }
 
-/// Writes `count` bytes of `byte` in place if there is room for `least`, and returns how much room
-/// `write` got.
+/// Writes `count` bytes of `byte` in place if there is room for `least`. Returns the length of the
+/// buffer that `write` got.
 fn write_in_place(talk: &mut Conversation, least: usize, byte: u8, count: usize) -> usize {
     let mut lent = 0;
     let now = talk.now;
@@ -86,7 +86,7 @@ fn in_place_writes_keep_the_limit_and_blocks_on_the_card() {
     let filler = alloc::vec![0; 300_000];
     let taken = talk.tcb.send(talk.now, &filler, &mut talk.pools);
     assert_eq!(queued + taken, 256 * 1024);
-    assert_eq!(write_in_place(&mut talk, 1, b'c', 1), 0, "all that may be queued is");
+    assert_eq!(write_in_place(&mut talk, 1, b'c', 1), 0, "the queue is at its limit");
     assert!(talk.tcb.send_with(talk.now, 1, &mut talk.pools, |_| 1) == 0);
 }
 
@@ -97,7 +97,7 @@ fn an_empty_in_place_write_borrows_nothing() {
     talk.lent_nothing();
 }
 
-/// Sends these bytes, and returns the pieces that the card holds.
+/// Sends `bytes`, and returns the pieces that the card holds.
 fn sent_by_card(talk: &mut Conversation, bytes: &[u8]) -> alloc::vec::Vec<Piece> {
     let mut on_card = alloc::vec::Vec::new();
     talk.tcb.send(talk.now, bytes, &mut talk.pools);
@@ -134,7 +134,7 @@ fn a_block_released_by_the_card_counts_as_unheld() {
     let on_card = sent_by_card(&mut talk, b"all");
     talk.peer(". 1:1 ack 4");
     let free = talk.pools.free_blocks();
-    assert_eq!(talk.pools.unheld_blocks(), free, "the card reads it");
+    assert_eq!(talk.pools.unheld_blocks(), free, "the card still reads the block");
     drop(on_card);
     assert_eq!((talk.pools.unheld_blocks(), talk.pools.free_blocks()), (free + 1, free));
     talk.lent_nothing();
@@ -213,7 +213,7 @@ fn an_idle_session_is_told_when_empty_pools_have_room() {
     while let Some(block) = talk.pools.lend_block() {
         hoard.push(block);
     }
-    // The rest is reserved for received bytes.
+    // The remaining blocks are reserved for received bytes.
     hoard.extend(talk.pools.blocks.take());
     talk.tcb.want_room(talk.now);
     talk.peer(". 1:1 ack 101");
@@ -238,7 +238,7 @@ fn blocks_released_by_the_card_go_to_waiting_sessions() {
 }
 
 #[test]
-fn static_pieces_go_out_between_copied_bytes() {
+fn static_pieces_are_sent_between_copied_bytes() {
     let mut talk = Conversation::established();
     static PIECE: [u8; 3000] = [7; 3000];
     talk.tcb.send(talk.now, b"ab", &mut talk.pools);
@@ -263,7 +263,7 @@ fn a_shared_block_is_not_returned_to_the_pool() {
     let (free, mut block) = (talk.pools.free_blocks(), Arc::new([7; BLOCK_BYTES]));
     talk.tcb.send_piece(talk.now, Piece::from_shared(block.clone(), 500), &mut talk.pools).unwrap();
     talk.tcb.send(talk.now, b"ab", &mut talk.pools);
-    assert_eq!(talk.pools.free_blocks(), free - 1, "what follows it lies in another block");
+    assert_eq!(talk.pools.free_blocks(), free - 1, "later bytes are in another block");
     let mut wire = alloc::vec::Vec::new();
     let limits = talk.limits;
     let sent = talk.tcb.output(talk.now, limits, &talk.pools, &mut |_, pieces: &[Piece]| {

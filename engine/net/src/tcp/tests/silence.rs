@@ -1,4 +1,4 @@
-//! What happens while the peer is silent.
+//! Connections with a silent peer.
 
 use super::Conversation;
 use crate::tcp::CloseReason;
@@ -98,15 +98,15 @@ fn user_timeout_closes_only_an_unacknowledged_connection() {
         .we("P. 1:11 ack 1")
         .wait(400);
     talk.we("P. 1:11 ack 1").wait(300).peer(". 1:1 ack 11").silence();
-    // 0.4, 0.8, 1.6 seconds, and the rest of three seconds.
+    // The timeouts are 0.4, 0.8 and 1.6 seconds, and the rest of three seconds.
     talk.write(10).we("P. 11:21 ack 1");
     talk.wait(2_799).we_whatever();
     talk.ended("no");
     talk.wait(201).closed(CloseReason::TimedOut).silence();
     talk.ended("gone");
-    // Longer than the default of five minutes, and at most three hours.
-    for (asked, seconds) in [(600, 600), (u64::MAX / 2_000_000, 3 * 3600)] {
-        let mut talk = give_up_after(asked);
+    // The user timeout may be longer than the default of five minutes, and is at most three hours.
+    for (wanted, seconds) in [(600, 600), (u64::MAX / 2_000_000, 3 * 3600)] {
+        let mut talk = give_up_after(wanted);
         talk.write(10).wait(seconds * 1000 - 1).we_whatever();
         talk.ended("no");
         talk.wait(1).closed(CloseReason::TimedOut);

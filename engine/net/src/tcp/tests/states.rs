@@ -52,8 +52,8 @@ const STATES: [(&str, bool, bool, bool); 8] = [
     ("Closed", true, true, true),
 ];
 
-/// Sends `flags` with `text` bytes at `ahead` of the expected number, with the current
-/// acknowledgment.
+/// Sends a segment with `flags` and `text` bytes, at `ahead` of the expected number, with the
+/// current acknowledgment. Returns the connection, and the number of segments that it sent.
 fn hears(state: &str, flags: &str, ahead: i64, text: i64) -> (Conversation, usize) {
     let (_, fin_arrived, _, our_fin_acknowledged) =
         STATES.into_iter().find(|row| row.0 == state).unwrap();

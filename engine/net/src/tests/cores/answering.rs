@@ -20,29 +20,29 @@ use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
 /// Starts a machine with DHCP and automatic IPv6 addresses, and runs it until all addresses are
-/// assigned. Also returns what it sent.
+/// assigned. Returns the machine, and the frames that it sent.
 fn starts(cores: u8, queues: u8) -> (MultiCoreWorld, Vec<Vec<u8>>) {
     let mut world =
         MultiCoreWorld::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
     let last = usize::from(queues) - 1;
     world.settles();
-    // However often the other cores are told to begin, they follow the first.
+    // This call has no effect on the other cores: they follow the first core.
     let now = world.now;
     world.nets.iter_mut().for_each(|net| net.begin_ipv6(now, &SECRET));
-    let mut said = world.says();
-    let discover = dhcp_life::read(said.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
+    let mut sent = world.says();
+    let discover = dhcp_life::read(sent.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
     let offer = dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Offer, &discover));
-    let asked = world.hears(last, &offer);
-    let request = dhcp_life::read(&asked[0]);
-    said.extend(asked);
-    said.extend(
+    let requests = world.hears(last, &offer);
+    let request = dhcp_life::read(&requests[0]);
+    sent.extend(requests);
+    sent.extend(
         world.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))),
     );
-    said.extend(world.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
-    said.extend(world.waits(Micros::from_secs(2)));
-    said.extend(world.hears(last, &six::Advertisement::new().frame()));
-    said.extend(world.waits(Micros::from_secs(5)));
-    (world, said)
+    sent.extend(world.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
+    sent.extend(world.waits(Micros::from_secs(2)));
+    sent.extend(world.hears(last, &six::Advertisement::new().frame()));
+    sent.extend(world.waits(Micros::from_secs(5)));
+    (world, sent)
 }
 
 /// The machine's IPv6 addresses, as one core knows them.
@@ -54,17 +54,23 @@ fn ipv6_of(world: &MultiCoreWorld, core: usize) -> BTreeSet<Ipv6Addr> {
 fn several_cores_announce_and_ask_like_one_machine() {
     let (_, alone) = starts(1, 1);
     for (cores, queues) in MACHINES {
-        let (mut world, said) = starts(cores, queues);
-        assert_eq!(said, alone, "{cores} cores, {queues} queues");
+        let (mut world, sent) = starts(cores, queues);
+        assert_eq!(sent, alone, "{cores} cores, {queues} queues");
         for core in 0..world.count() {
             assert_eq!(world.nets[core].address(), Some(our_address()));
             assert_eq!(ipv6_of(&world, core), ipv6_of(&world, 0));
             assert_eq!(ipv6_of(&world, core).len(), 2);
             assert_eq!(world.nets[core].ipv6_router(), Some(six::ROUTER));
         }
-        let told = world.takes_told();
-        assert!(told.iter().all(|(core, _)| *core == 0), "the first core tells: {told:?}");
-        assert_eq!(told.iter().filter(|(_, told)| *told == CoreEvent::Address(true)).count(), 1);
+        let events = world.takes_told();
+        assert!(
+            events.iter().all(|(core, _)| *core == 0),
+            "only the first core reports: {events:?}"
+        );
+        assert_eq!(
+            events.iter().filter(|(_, event)| *event == CoreEvent::Address(true)).count(),
+            1
+        );
     }
 }
 
@@ -115,11 +121,11 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
             let queue = (core + 1) % usize::from(queues);
             world.takes_told();
             let connection = world.nets[core].connect(world.now, (PEER, 25).into()).unwrap();
-            let said = world.says();
-            let [question] = &said[..] else { panic!("{said:?}") };
+            let sent = world.says();
+            let [question] = &sent[..] else { panic!("{sent:?}") };
             assert_eq!(read_arp(question).3.0, PEER);
-            let said = world.hears(queue, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD)));
-            let [syn] = &said[..] else { panic!("core {core} of {cores}: {said:?}") };
+            let sent = world.hears(queue, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD)));
+            let [syn] = &sent[..] else { panic!("core {core} of {cores}: {sent:?}") };
             let (card, syn) = Tcp::read(syn);
             assert_eq!((card, syn.control), (PEER_CARD, TcpControl::Syn));
             let answer = Tcp {
@@ -138,16 +144,16 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
 
             let near: SocketAddr = (six::NEAR, 25).into();
             world.nets[core].connect(world.now, near).unwrap();
-            let said = world.says();
-            let [question] = &said[..] else { panic!("{said:?}") };
+            let sent = world.says();
+            let [question] = &sent[..] else { panic!("{sent:?}") };
             let six::SentNdp::Solicit(target, own, _) = six::read_ndp(question) else {
                 panic!("{question:?}")
             };
             assert_eq!(target, six::NEAR);
             let flags = NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE;
-            let said = world.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
-            assert_eq!(said.len(), 1, "its SYN, from core {core} of {cores}");
-            assert_eq!(said[0][..6], PEER_CARD.0);
+            let sent = world.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
+            assert_eq!(sent.len(), 1, "its SYN, from core {core} of {cores}");
+            assert_eq!(sent[0][..6], PEER_CARD.0);
         }
     }
 }
@@ -164,9 +170,9 @@ fn no_two_cores_connect_from_one_port() {
         }
         world.now = world.now + Micros(4);
     }
-    let mut said = world.says();
-    said.extend(world.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
-    let syns: Vec<u16> = said
+    let mut sent = world.says();
+    sent.extend(world.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
+    let syns: Vec<u16> = sent
         .iter()
         .filter(|frame| frame[12..14] == [8, 0])
         .map(|frame| Tcp::read(frame).1.from.1)
@@ -212,11 +218,11 @@ fn a_lost_address_closes_its_connections_on_every_core() {
         }
         assert!(held.iter().all(|held| *held > 0));
         world.waits(Micros::from_secs(3_700));
-        let told = world.takes_told();
+        let events = world.takes_told();
         for (core, held) in held.iter().enumerate() {
-            let closed = told
+            let closed = events
                 .iter()
-                .filter(|(by, told)| *by == core && matches!(told, CoreEvent::Closed(_)))
+                .filter(|(by, event)| *by == core && matches!(event, CoreEvent::Closed(_)))
                 .count();
             assert_eq!(
                 (closed, world.nets[core].address()),
@@ -224,7 +230,10 @@ fn a_lost_address_closes_its_connections_on_every_core() {
                 "core {core} of {cores}"
             );
         }
-        assert_eq!(told.iter().filter(|(_, told)| *told == CoreEvent::Address(false)).count(), 1);
+        assert_eq!(
+            events.iter().filter(|(_, event)| *event == CoreEvent::Address(false)).count(),
+            1
+        );
     }
 }
 
@@ -249,12 +258,13 @@ fn an_expired_ipv6_network_is_removed_on_every_core() {
             world.nets[core].connect(world.now, (six::NEAR, 25).into()).unwrap();
         }
         world.waits(Micros::from_secs(11));
-        let told = world.takes_told();
+        let events = world.takes_told();
         for core in 0..world.count() {
             assert_eq!(ipv6_of(&world, core).len(), 1, "core {core}");
-            let is_closed =
-                told.iter().any(|(by, told)| *by == core && matches!(told, CoreEvent::Closed(_)));
-            assert!(is_closed, "core {core} of {cores}: {told:?}");
+            let is_closed = events
+                .iter()
+                .any(|(by, event)| *by == core && matches!(event, CoreEvent::Closed(_)));
+            assert!(is_closed, "core {core} of {cores}: {events:?}");
         }
     }
 }
@@ -268,8 +278,8 @@ fn one_core_defends_our_address() {
             (US, PEER_CARD),
             (Ipv4Addr::new(10, 0, 0, 99), Ethernet([0; 6])),
         );
-        let said = world.hears(usize::from(queues) - 1, &thief);
-        let [defence] = &said[..] else { panic!("{said:?}") };
+        let sent = world.hears(usize::from(queues) - 1, &thief);
+        let [defence] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!(read_arp(defence).2, (US, CARD));
         assert_eq!(world.sum(|counters| counters.of(Counter::ArpConflicts)), 1);
     }

@@ -12,13 +12,14 @@ use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
-/// Machines with several cores: with a queue for each, with one for all, and in between.
+/// Machines, by the numbers of their cores and queues: with a queue for each core, with one queue
+/// for all cores, and with numbers in between.
 pub(super) const MACHINES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
 
 const NOTHING: &[Vec<u8>] = &[];
 
-/// A whole connection. Its frames arrive in the queues that `queue` returns. The peer sends `syns`
-/// SYNs before one is answered, and accepts the answer to the `taken`-th.
+/// Runs a whole connection. Its frames arrive in the queues that `queue` returns. The peer sends
+/// `syns` SYNs before it accepts an answer. It accepts the answer to the `taken`-th SYN.
 fn converse(
     world: &mut MultiCoreWorld,
     peer: &mut Peer,
@@ -34,21 +35,21 @@ fn converse(
     peer.takes(&answers[taken % answers.len()]);
     let ack = peer.says(TcpControl::None, b"");
     assert_eq!(world.hears(queue(), &ack), NOTHING);
-    let told = world.takes_told();
-    let [(core, CoreEvent::Accepted(connection))] = told[..] else { panic!("{told:?}") };
+    let events = world.takes_told();
+    let [(core, CoreEvent::Accepted(connection))] = events[..] else { panic!("{events:?}") };
 
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
     world.comes(queue(), &question);
     world.settles();
     assert_eq!(world.takes_told(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
     assert_eq!(world.nets[core].send(world.now, connection, b"250\r\n"), 5);
-    let said = world.says();
-    let [answer] = &said[..] else { panic!("{said:?}") };
+    let sent = world.says();
+    let [answer] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(peer.hears(answer).payload, b"250\r\n");
 
     world.nets[core].close(connection);
-    let said = world.says();
-    let [fin] = &said[..] else { panic!("{said:?}") };
+    let sent = world.says();
+    let [fin] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(peer.hears(fin).control, TcpControl::Fin);
     let fin = peer.says(TcpControl::Fin, b"");
     let last = world.hears(queue(), &fin);
@@ -58,7 +59,7 @@ fn converse(
         world.takes_told(),
         [(core, CoreEvent::Other), (core, CoreEvent::Closed(connection))]
     );
-    // The last acknowledgment was lost.
+    // The peer repeats its FIN, because the last acknowledgment was lost.
     assert_eq!(world.hears(queue(), &fin), last);
     assert_eq!(world.takes_told(), []);
     assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
@@ -125,8 +126,8 @@ fn a_restarted_peer_is_served_from_any_queue() {
             let mut world = MultiCoreWorld::new(cores, queues);
             let mut forgotten = Peer::at_port(4_000);
             let (old, lost) = forgotten.connects(&mut world, 0);
-            // The peer has restarted and does not know the old connection. Our next number is near
-            // the old one's.
+            // The peer has restarted and does not know the old connection. Our number in the new
+            // connection is near that of the old one.
             let mut peer = Peer { next: 70_000_000, ..Peer::at_port(4_000) };
             let (new, connection) = peer.connects(&mut world, 1);
             assert_ne!(old, new, "{cores} cores, {queues} queues");
@@ -134,8 +135,8 @@ fn a_restarted_peer_is_served_from_any_queue() {
                 let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
                 world.comes((queue + turn) % usize::from(queues), &question);
                 world.settles();
-                let heard = [(new, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))];
-                assert_eq!(world.takes_told(), heard, "{cores} cores, queue {queue}");
+                let expected = [(new, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))];
+                assert_eq!(world.takes_told(), expected, "{cores} cores, queue {queue}");
             }
             world.says();
             // A segment outside every window is answered by one core only.
@@ -195,9 +196,9 @@ fn a_stray_is_reset_once_and_a_stray_reset_never() {
                     (TcpControl::Fin, b""),
                     (TcpControl::Syn, b""),
                 ] {
-                    let said = world.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
-                    let [reset] = &said[..] else {
-                        panic!("{cores} cores, queue {queue}, {control:?}: {said:?}")
+                    let sent = world.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
+                    let [reset] = &sent[..] else {
+                        panic!("{cores} cores, queue {queue}, {control:?}: {sent:?}")
                     };
                     let reset = Tcp::read(reset).1;
                     assert_eq!((reset.control, reset.sequence), (TcpControl::Rst, 555));
@@ -209,14 +210,14 @@ fn a_stray_is_reset_once_and_a_stray_reset_never() {
                 world.now = world.now + Micros::from_secs(1);
             }
         }
-        let asked = u64::from(queues) * 8 * 4;
-        assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), asked);
+        let strays = u64::from(queues) * 8 * 4;
+        assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), strays);
         assert_eq!(
             world.sum(|counters| counters.of(Counter::SegmentsIn)),
-            asked,
+            strays,
             "a segment that goes round the cores is counted once"
         );
-        assert_eq!(world.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
+        assert_eq!(world.sum(|counters| counters.of(Counter::FramesIn)) - before, strays);
     }
 }
 
@@ -235,8 +236,8 @@ fn late_segments_are_answered_by_the_time_wait_core() {
             );
             let old = Tcp { sequence: 1_001, ..peer.segment(TcpControl::None, b"NOOP\r\n") }
                 .frame(PEER_CARD);
-            let said = world.hears(queue, &old);
-            let [answer] = &said[..] else { panic!("{said:?}") };
+            let sent = world.hears(queue, &old);
+            let [answer] = &sent[..] else { panic!("{sent:?}") };
             let answer = Tcp::read(answer).1;
             assert_eq!(
                 (answer.control, answer.acknowledgment),
@@ -267,16 +268,19 @@ fn a_cookie_from_any_queue_makes_one_connection() {
             // Every core has issued cookies.
             (0..usize::from(queues))
                 .for_each(|queue| drop(world.hears(queue, &Peer::at_port(9_000 + port).syn())));
-            let said = world.hears(queue, &peer.syn());
-            peer.takes(&said[0]);
+            let sent = world.hears(queue, &peer.syn());
+            peer.takes(&sent[0]);
             let ack = peer.says(TcpControl::None, b"");
-            // The acknowledgment comes twice.
+            // The acknowledgment arrives twice.
             world.comes(dice.index(queues.into()), &ack);
             world.comes(dice.index(queues.into()), &ack);
             world.settles();
             world.says();
-            let told = world.takes_told();
-            assert!(matches!(told[..], [(_, CoreEvent::Accepted(_))]), "{cores} cores: {told:?}");
+            let events = world.takes_told();
+            assert!(
+                matches!(events[..], [(_, CoreEvent::Accepted(_))]),
+                "{cores} cores: {events:?}"
+            );
         }
         assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
     }
@@ -305,9 +309,9 @@ fn a_segment_in_fragments_finds_its_connection() {
                 world.comes((usize::from(port) + number) % usize::from(queues), &part);
             }
             world.settles();
-            let told = world.takes_told();
+            let events = world.takes_told();
             assert_eq!(
-                told,
+                events,
                 [(core, CoreEvent::Data(connection, [b'f'; 100].to_vec()))],
                 "{cores} cores"
             );

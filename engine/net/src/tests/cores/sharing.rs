@@ -1,4 +1,4 @@
-//! How connections spread over the cores of one queue, and what a flood can do.
+//! The distribution of connections over the cores of one queue, and the limits of a flood.
 
 use std::vec;
 use std::vec::Vec;
@@ -28,8 +28,8 @@ fn large(cores: u8, queues: u8) -> MultiCoreWorld {
     world
 }
 
-/// The steering core has half as many connections as each other core. If it is the smaller
-/// difference, it has fewer by an eighth of what is free of its 1,000.
+/// Asserts that the steering core has half as many connections as each other core. Near its limit
+/// of 1,000, it has fewer by an eighth of the connections that it could still have.
 fn assert_even(counts: &[usize]) {
     let (steers, others) = counts.split_first().unwrap();
     let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
@@ -64,7 +64,10 @@ fn connections_spread_evenly_over_the_cores_of_a_queue() {
             .filter(|core| *core != 1)
             .map(|core| world.connections()[core] - others[core])
             .sum();
-        assert!(moved <= ended / 8, "{moved} of {ended} went elsewhere: their buckets were there");
+        assert!(
+            moved <= ended / 8,
+            "{moved} of {ended} went to other cores, which have their buckets"
+        );
         assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), 0);
     }
 }
@@ -93,13 +96,13 @@ fn delays_between_cores_are_counted_on_arrival() {
         )
     };
     let before = passed(&world, 1);
-    for lay in [70, 300, 20] {
-        // The first goes to the second core, which has no card, while it has no more connections.
+    for delay in [70, 300, 20] {
+        // SYNs are sent until one is steered to the second core, which has no queue.
         let handshakes = world.nets[1].handshake_count();
         for port in 0.. {
-            world.comes(0, &Peer::at_port(4_000 + lay as u16 * 10 + port).syn());
+            world.comes(0, &Peer::at_port(4_000 + delay as u16 * 10 + port).syn());
             world.turn(0);
-            world.now = world.now + Micros(lay);
+            world.now = world.now + Micros(delay);
             world.turn(1);
             if world.nets[1].handshake_count() > handshakes {
                 break;
@@ -108,7 +111,7 @@ fn delays_between_cores_are_counted_on_arrival() {
     }
     let (count, micros, most) = passed(&world, 1);
     assert_eq!((count - before.0, micros - before.1, most), (3, 70 + 300 + 20, 300));
-    // Frames from a core's own card did not pass another core.
+    // Frames that a core received from its own card are not counted.
     assert_eq!(passed(&world, 0), (0, 0, 0));
 }
 
@@ -145,17 +148,17 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
             world.comes(0, &peer.syn());
             world.comes(0, &peer.syn());
             world.settles();
-            let said = world.says();
+            let sent = world.says();
             let is_for_peer = |frame: &&Vec<u8>| {
                 frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes()
             };
-            let answer = said.iter().rfind(is_for_peer).unwrap();
+            let answer = sent.iter().rfind(is_for_peer).unwrap();
             peer.takes(answer);
             let ack = peer.says(TcpControl::None, b"");
             world.comes(0, &ack);
             world.settles();
-            let told = world.takes_told();
-            let accepted = told.iter().find_map(|(core, told)| match told {
+            let events = world.takes_told();
+            let accepted = events.iter().find_map(|(core, event)| match event {
                 CoreEvent::Accepted(connection) => Some((*core, *connection)),
                 _ => None,
             });
@@ -166,7 +169,7 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
     assert_eq!(
         world.sum(|counters| counters.of(Counter::Strays)),
         0,
-        "all were steered to where they belong"
+        "each segment was steered to its core"
     );
     world.settles();
 }
@@ -182,7 +185,7 @@ fn a_flood_of_strays_is_bounded_and_spares_known_connections() {
             let stray = Peer { port: 10_000 + number, ..flood.clone() };
             world.comes(1, &stray.segment(TcpControl::None, b"?").frame(PEER_CARD));
         }
-        // The other cores are busy: the flooded core drops what it cannot pass on.
+        // The other cores are busy, so the flooded core drops the strays that it cannot pass on.
         (0..300).for_each(|_| world.turn(1));
         // If some cores are not busy, they pass the strays on until a busy core is reached.
         (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| world.turn(core)));
@@ -256,7 +259,8 @@ fn strays_leave_room_for_steered_frames() {
         }
     }
     assert!(peers.len() >= 7);
-    // Segments without a connection, in buckets of the first core, which asks the other one.
+    // Segments without a connection, in buckets of the first core, which passes them on to the
+    // other core.
     let mut strays = Vec::new();
     for port in 10_000..10_400 {
         let stray = Peer { expects: 555, ..Peer::at_port(port) }

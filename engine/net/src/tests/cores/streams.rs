@@ -39,7 +39,7 @@ fn roomy() -> Limits {
     Limits { pools: PoolSizes { blocks: 2_000, send_queues: 32, receive_queues: 32 }, ..limits() }
 }
 
-/// What each end of a stream has sent and received.
+/// The state of one end of a stream: the number of bytes sent, and the bytes received.
 #[derive(Default, Clone)]
 struct End {
     said: usize,
@@ -109,7 +109,7 @@ impl Talk {
         }
     }
 
-    /// One millisecond.
+    /// Runs one millisecond.
     fn step(&mut self) {
         let queues = usize::from(self.world.cards[0].card.queues);
         self.client.output(self.world.now, &mut self.card, &mut Budget::new(1_000));
@@ -222,7 +222,7 @@ fn streams_arrive_whichever_queues_their_segments_use() {
         assert_eq!(
             (talk.ours.len(), talk.theirs.len()),
             (STREAMS, STREAMS),
-            "no connection is there twice"
+            "no connection exists twice"
         );
         for end in talk.ours.values().chain(talk.theirs.values()) {
             assert!(end.heard == whole, "{} bytes", end.heard.len());

@@ -19,7 +19,7 @@ use crate::{
 
 /// The capacity of a ring, in messages.
 const RING: usize = 4;
-/// Frames that a core takes from its card or from a ring in one turn.
+/// The most frames that a core takes from its card or from a ring in one turn.
 const BATCH: usize = 8;
 
 /// The events that a core's user got.
@@ -107,8 +107,8 @@ impl MultiCoreWorld {
         self.arrived[queue].push_back(frame.to_vec());
     }
 
-    /// A frame arrives in a queue and is fully handled. Returns what the machine sends, in the
-    /// order of the cores.
+    /// A frame arrives in a queue and is fully handled. Returns the frames that the machine sends,
+    /// in the order of the cores.
     pub(super) fn hears(&mut self, queue: usize, frame: &[u8]) -> Vec<Vec<u8>> {
         self.comes(queue, frame);
         self.settles();
@@ -131,7 +131,7 @@ impl MultiCoreWorld {
                 return;
             }
         }
-        panic!("it never ends");
+        panic!("the cores do not settle");
     }
 
     /// One turn of one core.
@@ -221,10 +221,10 @@ impl MultiCoreWorld {
         self.cards.iter_mut().flat_map(|card| card.sent.drain(..)).collect()
     }
 
-    /// Lets time pass with all deadlines on the way, and returns what was sent.
+    /// Lets time pass, handles all deadlines in that time, and returns the frames sent.
     pub(super) fn waits(&mut self, span: Micros) -> Vec<Vec<u8>> {
         let end = self.now + span;
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         while let Some(next) =
             self.nets.iter().filter_map(Net::next_deadline).min().filter(|next| *next <= end)
         {
@@ -235,10 +235,10 @@ impl MultiCoreWorld {
                 self.handle(core, &events, &[]);
             }
             self.settles();
-            said.extend(self.says());
+            sent.extend(self.says());
         }
         self.now = end;
-        said
+        sent
     }
 
     /// The events since the last call.
@@ -307,7 +307,7 @@ impl Peer {
         frame
     }
 
-    /// Accepts a SYN-ACK as the answer to its SYN.
+    /// Accepts a SYN-ACK as the answer to the peer's SYN.
     pub(super) fn takes(&mut self, syn_ack: &[u8]) {
         let (card, syn_ack) = Tcp::read(syn_ack);
         assert_eq!(
@@ -333,8 +333,8 @@ impl Peer {
         world: &mut MultiCoreWorld,
         queue: usize,
     ) -> (usize, ConnectionId) {
-        let said = world.hears(queue, &self.syn());
-        self.takes(&said[0]);
+        let sent = world.hears(queue, &self.syn());
+        self.takes(&sent[0]);
         let ack = self.says(TcpControl::None, b"");
         assert_eq!(world.hears(queue, &ack), Vec::<Vec<u8>>::new());
         match world.takes_told()[..] {

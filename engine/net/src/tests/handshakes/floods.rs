@@ -14,7 +14,7 @@ use crate::Counter;
 use crate::tcp::SYN_ACK_WAIT;
 use crate::{Addressing, Limits};
 
-/// Entries of the half-open table.
+/// The number of entries of the half-open table.
 const ROOM: usize = 16;
 
 /// Sends SYNs from `ports` and ignores the answers.
@@ -34,27 +34,27 @@ fn sends_syn(peer: &Peer, world: &mut World) -> Option<Tcp> {
     says_to(peer, world)
 }
 
-/// The segment that is sent to `peer`, if there is one.
+/// The segment that the world sends to `peer`, if there is one.
 fn says_to(peer: &Peer, world: &mut World) -> Option<Tcp> {
-    let said: Vec<Tcp> = world
+    let sent: Vec<Tcp> = world
         .says()
         .iter()
         .filter(|frame| frame[12..14] == [8, 0])
         .map(|frame| Tcp::read(frame).1)
         .filter(|segment| segment.to == (peer.address, peer.port))
         .collect();
-    assert!(said.len() <= 1, "{said:?}");
-    said.into_iter().next()
+    assert!(sent.len() <= 1, "{sent:?}");
+    sent.into_iter().next()
 }
 
-/// Acknowledges a SYN-ACK and sends data.
+/// Acknowledges a SYN-ACK with data, and asserts that the connection is accepted.
 fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
     peer.next += 1;
     peer.expects = answer.sequence.wrapping_add(1);
-    let told = peer.says(world, TcpControl::Psh, b"HELO");
+    let events = peer.says(world, TcpControl::Psh, b"HELO");
     assert!(
-        matches!(told.as_slice(), [WorldEvent::Accepted(..), WorldEvent::Data(_, said)] if said == b"HELO"),
-        "{told:?}"
+        matches!(events.as_slice(), [WorldEvent::Accepted(..), WorldEvent::Data(_, sent)] if sent == b"HELO"),
+        "{events:?}"
     );
 }
 
