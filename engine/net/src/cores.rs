@@ -211,7 +211,7 @@ impl MulticoreState {
         self.pass_on(frame, Some(home), onward, counters).err()
     }
 
-    /// Prepares for a frame that another core has passed on to this one.
+    /// Prepares for a frame that another core has passed on to this core.
     pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &PassedFrame) {
         (self.now, self.hops, self.answerer, self.onward) =
             (now, passed.hops, passed.answerer, None);

@@ -1,4 +1,4 @@
-//! Rings between cores: one core sends, one receives, and neither ever waits for the other.
+//! Rings between cores: one core sends, another receives, and neither ever waits for the other.
 //! [`Sleep`] wakes a sleeping receiver.
 //!
 //! Cores share nothing except these rings. A message is moved, so its holder owns it. A message
@@ -9,13 +9,13 @@
 //! - Nothing is allocated after [`ring`], and nothing is locked. A full ring returns the message.
 //! - Messages that are still in a ring when both ends are gone are dropped.
 //!
-//! How it works: the sender owns the slots from `tail` to `head` + capacity, the receiver those
-//! from `head` to `tail`. Both counters only grow, and are taken modulo the capacity. Only the
-//! sender writes `tail`, after the slot. Only the receiver writes `head`, after it has moved the
-//! message out of the slot. Each end keeps the last value that it saw of the other end's counter.
-//! It reads the counter again only if that value does not suffice. So the cache lines of the
-//! counters move between the cores once a batch. `tests/loom.rs` runs all orders that the memory
-//! model allows.
+//! How it works: the sender owns the slots from `tail` to `head` + capacity, and the receiver owns
+//! the slots from `head` to `tail`. Both counters only grow, and are taken modulo the capacity.
+//! Only the sender writes `tail`, after the slot. Only the receiver writes `head`, after it has
+//! moved the message out of the slot. Each end keeps the last value that it saw of the other end's
+//! counter. It reads the counter again only if that value does not suffice. So the cache lines of
+//! the counters move between the cores once a batch. `tests/loom.rs` runs all orders that the
+//! memory model allows.
 #![no_std]
 
 extern crate alloc;

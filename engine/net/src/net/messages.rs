@@ -143,7 +143,7 @@ impl Net {
         self.process_frame(now, bytes, verified, events);
     }
 
-    /// Handles a frame that another core has passed on to this one.
+    /// Handles a frame that another core has passed on to this core.
     fn passed_arrived(
         &mut self,
         now: Instant,

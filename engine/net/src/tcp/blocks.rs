@@ -28,7 +28,7 @@ pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
 /// The most retired blocks that one search checks.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
 
-/// Beyond its first stage, a queue may hold one block for this many free ones.
+/// Beyond its first stage, a queue may hold one block for this many free blocks.
 pub(super) const SHARES: usize = 4;
 
 /// The pool has one long list of ranges and one long list of runs for this many blocks.
@@ -165,7 +165,7 @@ impl BlockPool {
         if self.free.len() > RECEIVE_RESERVE { self.free.pop() } else { None }
     }
 
-    /// Returns a block. It is retired while the card still reads it.
+    /// Returns a block. The block is retired while the card still reads it.
     pub(super) fn give_back(&mut self, mut block: Arc<Block>) {
         self.collect_retired();
         if Arc::get_mut(&mut block).is_some() {

@@ -1,6 +1,6 @@
-//! Congestion control: how much data may be in flight. CUBIC (RFC 9438) after slow start (RFC 5681,
-//! RFC 9406), with the initial window of RFC 6928. During loss recovery the rate falls
-//! proportionally (PRR, RFC 6937).
+//! Congestion control: how much data may be in flight. Slow start (RFC 5681, RFC 9406) begins with
+//! the initial window of RFC 6928, and CUBIC (RFC 9438) follows. During loss recovery the rate
+//! falls proportionally (PRR, RFC 6937).
 //!
 //! `tcb::loss` detects losses and calls this module.
 //!
@@ -15,8 +15,8 @@ use super::slow_start::WindowGrowth;
 const WINDOW_MAX: u32 = 16 * 1024 * 1024;
 
 /// The most segments by which one acknowledgment grows the window in slow start. Receivers that
-/// merge segments or process batches acknowledge many at once (RFC 9406 §4.2: eight without
-/// pacing).
+/// merge segments or process batches acknowledge many segments at once (RFC 9406 §4.2: eight
+/// without pacing).
 const SLOW_START_SEGMENTS: u32 = 8;
 
 /// The congestion state of one connection, in bytes. State that only matters while data is in

@@ -6,7 +6,7 @@
 //! - A sender that cannot see our SYN-ACK must guess 29 bits of hash. Two values are valid at a
 //!   time, so a guess succeeds with a probability of 2^-28.
 //! - A cookie is valid for one to two minutes. If none was issued in that time, no segment is
-//!   checked for one.
+//!   checked for a cookie.
 //! - Without timestamps, window scaling and selective acknowledgments are lost. This is the price
 //!   of the flood.
 

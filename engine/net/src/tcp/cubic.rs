@@ -1,6 +1,6 @@
 //! The CUBIC curve in integer arithmetic (RFC 9438 §4.2, §4.3). After a loss the window rises
 //! quickly to near its former size, stays there for a while, and then probes for more. On long
-//! paths it is faster than Reno, and on short ones never slower.
+//! paths it is faster than Reno, and on short paths it is never slower.
 //!
 //! An epoch begins with the first growth after a loss, or after a pause in which the session was
 //! the limit. The epoch is part of the borrowed send queue, so it ends when nothing is in flight.

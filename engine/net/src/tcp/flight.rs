@@ -1,11 +1,11 @@
-//! The data in flight: for every byte between SND.UNA and SND.MAX, when it was last sent and its
-//! state, as a list of runs. This combines the scoreboard of RFC 6675 with the list of transmission
-//! times of RFC 8985.
+//! The data in flight, as a list of runs. The list has the state of every byte between SND.UNA and
+//! SND.MAX, and the time when the byte was last sent. It combines the scoreboard of RFC 6675 with
+//! the list of transmission times of RFC 8985.
 //!
-//! A run is cut when only a part of it is acknowledged, lost or retransmitted. It is joined with
-//! its neighbour when they do not differ. [`Runs`] describes where many runs are stored. When there
-//! is still no room for a run, differences between runs are dropped. But no byte counts as arrived
-//! unless it was acknowledged.
+//! A run is cut when only a part of it is acknowledged, lost or retransmitted. A run is joined with
+//! its neighbour when the two do not differ. [`Runs`] describes where many runs are stored. When
+//! there is still no room for a run, differences between runs are dropped. But no byte counts as
+//! arrived unless it was acknowledged.
 //!
 //! Invariants:
 //! - The runs are in order and without gaps, and none is empty.

@@ -5,12 +5,12 @@
 //! This implements LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with
 //! RFC 5961's rules for resets and SYNs.
 //!
-//! When the table is full because of many real handshakes, a SYN without room is not answered. Its
-//! sender repeats it, so connections arrive no faster than they can be accepted. In a flood, the
-//! senders of the entries do not answer, and the oldest entry is evicted. A new SYN evicts an entry
-//! after seven seconds; a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no
-//! entry is that old, a repeated SYN gets a cookie ([`super::Cookies`]). A table with a capacity of
-//! zero leaves every handshake to cookies.
+//! When the table is full because of many real handshakes, a SYN without room is not answered. The
+//! sender repeats the SYN, so connections arrive no faster than they can be accepted. In a flood,
+//! the senders of the entries do not answer, and the oldest entry is evicted. A new SYN evicts an
+//! entry after seven seconds; a repeated SYN ([`super::SynRetryFilter`]) does so after one second.
+//! If no entry is that old, a repeated SYN gets a cookie ([`super::Cookies`]). A table with a
+//! capacity of zero leaves every handshake to cookies.
 //!
 //! So a real client nearly always has an entry, and lost segments of its handshake are
 //! retransmitted. With a cookie, nothing is retransmitted. If the ACK of a cookie is lost, the
@@ -81,7 +81,7 @@ pub enum HalfOpenVerdict {
     /// Send this segment.
     Respond(SegmentToSend),
     /// The handshake is complete. The caller creates a TCB with [`super::Tcb::accepted`], passes it
-    /// this same segment, and removes the entry. If no TCB is available, the entry stays, and the
+    /// the same segment, and removes the entry. If no TCB is available, the entry stays, and the
     /// peer's next segment tries again.
     Completed(TcpHandshake),
     /// The peer has reset the connection, and the entry is gone.

@@ -11,8 +11,8 @@ use super::timestamps::TimestampClock;
 /// The MSS of a peer that announces none (RFC 9293 §3.7.1).
 pub const MSS_DEFAULT: u16 = 536;
 
-/// The smallest MSS that we use, however small the peer's is: with a tiny MSS we would send a
-/// header for every byte.
+/// The smallest MSS that we use, even if the peer's MSS is smaller. With a tiny MSS we would send a
+/// header for every few bytes.
 pub const MSS_MIN: u16 = 64;
 
 /// The parameters that both ends have agreed on when a connection is established.
@@ -66,8 +66,8 @@ impl InitialSequences {
         InitialSequences { hasher: SipHasher24::new_with_key(secret) }
     }
 
-    /// The initial numbers of a connection with the key `key` (addresses and ports of both ends)
-    /// that is opened now.
+    /// The initial numbers of a connection that is opened now. `key`: the addresses and ports of
+    /// both ends.
     pub fn next(&self, now: Instant, key: &impl Hash) -> InitialNumbers {
         let hash = self.hash(key);
         let iss = SequenceNumber((hash as u32).wrapping_add((now.0 / 4) as u32));

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! - A segment without a connection: [`reset_for`], rate-limited by the caller.
-//! - After an event on a `Tcb`, the caller first handles the `Actions`: it delivers the data, and
+//! - After an event on a `Tcb`, the caller first handles the `Actions`: it delivers the data. It
 //!   passes the bytes that the session does not consume to [`Tcb::keep`]. In the out phase it calls
 //!   `output` if `wants_output()`. Then it checks `ended()`. If that is `Some`, it calls `release`,
 //!   drops the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`]. After

@@ -128,12 +128,12 @@ pub struct Options {
     pub mss: Option<u16>,
     /// The shift of the sender's windows. Only on a SYN. At most 14 after `parse`.
     pub window_scale: Option<u8>,
-    /// Timestamps: on a SYN to propose them, later on every segment if both ends did.
+    /// Timestamps: on a SYN to propose them, later on every segment if both ends proposed them.
     pub timestamps: Option<Timestamps>,
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
-    /// The ranges received beyond a gap. Only the first three are sent beside timestamps: a fourth
-    /// has the oldest news.
+    /// The ranges received beyond a gap. Only the first three are sent beside timestamps: the
+    /// fourth grew least recently.
     pub sack: SackBlocks,
 }
 

@@ -3,12 +3,12 @@
 //! long list is borrowed from the pool.
 //!
 //! Ranges are found by binary search. A segment that arrives in order beyond the last gap only
-//! extends the last range. So an arrival costs the same however many ranges there are.
+//! extends the last range. So the cost of an arrival hardly depends on the number of ranges.
 //!
 //! Invariants:
 //! - The ranges are in order, with gaps between them, and none is empty.
-//! - `newest` refers to ranges, the most recently grown first, and to none twice. Some of them may
-//!   have been joined since.
+//! - `newest` refers to ranges, the most recently grown first, and to each range at most once. Some
+//!   of them may have been joined since.
 
 use alloc::boxed::Box;
 
@@ -144,7 +144,7 @@ impl OutOfOrderRanges {
         named.take(SACK_BLOCKS_MAX).for_each(|range| reported.push(*range));
     }
 
-    /// The first stretch of the bytes from `start` to `end` that has been received already.
+    /// The first part of the bytes from `start` to `end` that has been received already.
     pub(super) fn overlap(
         &self,
         start: SequenceNumber,

@@ -2,12 +2,12 @@
 //! - A router's report that a segment was too long counts only if it quotes a sequence number in
 //!   flight (RFC 5927 §4, §7.2). It never makes segments smaller than the default MSS. So an
 //!   attacker that cannot see the connection can hardly harm it.
-//! - If no such report arrives and long segments are lost repeatedly, smaller ones are tried (RFC
-//!   4821 §7.7, RFC 2923 §2.1). A connection keeps its smaller size: few live long enough to see
-//!   the path widen.
+//! - If no such report arrives and long segments are lost repeatedly, smaller segments are tried
+//!   (RFC 4821 §7.7, RFC 2923 §2.1). A connection keeps its smaller size: few connections live long
+//!   enough to see the path widen.
 //! - A report that the host is unreachable ends only an attempt to connect, and only if it quotes
-//!   that very SYN (RFC 5927 §5.2). An established connection survives it: retransmission finds out
-//!   whether it is true.
+//!   that very SYN (RFC 5927 §5.2). An established connection survives the report: retransmission
+//!   finds out whether the report is true.
 
 use super::handshake::MSS_DEFAULT;
 

@@ -1,8 +1,8 @@
-//! The buffers that a connection borrows while it has data to send or to keep: blocks of bytes, the
-//! queues that hold them, and nodes that extend long queues on long paths.
+//! The buffers that a connection borrows while it has data to send or to keep. These are blocks of
+//! bytes, the queues that hold the blocks, and nodes that extend long queues on long paths.
 //!
-//! Everything is allocated at construction, and nothing later. When a pool is empty, the request is
-//! refused. The peer's retransmission or the session's later attempt tries again.
+//! Everything is allocated at construction. Nothing is allocated later. When a pool is empty, the
+//! request is refused. The peer's retransmission or the session's later attempt tries again.
 //!
 //! `blocks` defines how much one queue may have.
 

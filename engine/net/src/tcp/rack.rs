@@ -7,7 +7,7 @@
 //! the peer reports.
 //!
 //! All of this is part of the borrowed send queue. It is dropped when nothing is in flight; a
-//! connection that starts to send again learns the path anew within a round trip.
+//! connection that starts to send again learns the path again within a round trip.
 
 use machine::Micros;
 
@@ -59,7 +59,7 @@ impl Default for Rack {
 
 impl Rack {
     /// Records that a run has arrived (§6.2 steps 1 to 3). `clock`: now. `smoothed`: the smoothed
-    /// round trip before that.
+    /// round trip before this arrival.
     #[inline]
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);

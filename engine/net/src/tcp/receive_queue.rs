@@ -145,7 +145,7 @@ impl ReceiveQueue {
         !self.beyond.is_empty()
     }
 
-    /// The first stretch of the bytes from `start` to `end` that is already kept beyond a gap.
+    /// The first part of the bytes from `start` to `end` that is already kept beyond a gap.
     pub(super) fn overlap(
         &self,
         start: SequenceNumber,

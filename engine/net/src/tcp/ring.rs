@@ -5,8 +5,8 @@
 //! Invariants:
 //! - A node is attached when a block in it is first requested, and detached when the start of the
 //!   ring has left it.
-//! - At most [`BLOCKS_MAX`] blocks are in use. The slots are at least one node more, so the end
-//!   never reaches the node of the start.
+//! - At most [`BLOCKS_MAX`] blocks are in use. The ring has slots for at least one node more, so
+//!   the end never reaches the node of the start.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

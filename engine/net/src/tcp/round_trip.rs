@@ -1,7 +1,7 @@
 //! The round trip estimate, and the retransmission timeout that follows from it (RFC 6298).
 //!
-//! One sample is taken each round trip, as the constants of RFC 6298 assume (RFC 7323 appendix G):
-//! see `tcb::loss`, which knows when everything was sent.
+//! One sample is taken each round trip, as the constants of RFC 6298 assume (RFC 7323 appendix G).
+//! The samples come from `tcb::loss`, which knows when everything was sent.
 
 use machine::Micros;
 
@@ -11,8 +11,8 @@ pub const RTO_INITIAL: Micros = Micros::from_secs(1);
 /// The timeout before the first sample, after a retransmitted handshake (RFC 6298 §5.7).
 const RTO_AFTER_LOST_SYN: Micros = Micros::from_secs(3);
 
-/// The shortest timeout. RFC 6298 §2.4 says one second and allows less with fine clocks. 200 ms is
-/// common today: longer than any delayed acknowledgment, and short enough to go unnoticed.
+/// The shortest timeout. RFC 6298 §2.4 says one second and allows less with fine clocks. Today 200
+/// ms is common: longer than any delayed acknowledgment, and short enough to go unnoticed.
 pub const RTO_MIN: Micros = Micros::from_millis(200);
 
 /// The longest timeout, with backoff.

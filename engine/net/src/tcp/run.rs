@@ -1,4 +1,4 @@
-//! A run: a stretch of bytes with the same time of last transmission and the same state.
+//! A run: consecutive bytes with the same time of last transmission and the same state.
 
 use super::sequence::SequenceNumber;
 

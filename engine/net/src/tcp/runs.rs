@@ -1,5 +1,5 @@
-//! The runs of a flight: stretches of bytes with the same time of last transmission and the same
-//! state, in order.
+//! The runs of a flight, in order. All bytes of a run have the same time of last transmission and
+//! the same state.
 //!
 //! A few runs are stored in place. When a full queue on a long path drops every other segment,
 //! there are hundreds of runs. Then a long list is borrowed from the pool. Runs are found by binary

@@ -1,5 +1,5 @@
-//! Segments as plain values: received ones and ones to send. They have no addresses and ports: the
-//! caller has already found the connection.
+//! Segments as plain values: received segments, and segments to send. They have no addresses and
+//! ports: the caller has already found the connection.
 
 use core::fmt;
 use core::num::NonZeroU16;

@@ -3,10 +3,10 @@
 //! slow start is over. If it falls again, a burst had made it longer, and slow start continues.
 //!
 //! The minimum round trip of a round comes from its first segments. So it does not show a queue
-//! that begins and overflows within one round, as happens when the path is long and its queue is
+//! that begins and overflows within one round. This happens when the path is long and its queue is
 //! short. On such a path, another sign ends slow start at once (Ha and Rhee: Taming the elephants,
-//! 2011). If acknowledgments arrive back to back for half a round trip, the data of the last round
-//! fills half of the path, and the data of this round fills the rest.
+//! 2011). The sign is that acknowledgments arrive back to back for half a round trip. Then the data
+//! of the last round fills half of the path, and the data of this round fills the rest.
 //!
 //! Reordered segments do not make such a train of acknowledgments longer. Otherwise their delay at
 //! the end of a round would count as a part of its length.
@@ -45,8 +45,8 @@ pub(super) enum WindowGrowth {
 /// The rounds of one slow start. Round trips are in microseconds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SlowStart {
-    /// The round ends when more than this is acknowledged, that is, with the first acknowledgment
-    /// of data sent in it.
+    /// The round ends with the first acknowledgment beyond this number, that is, with the first
+    /// acknowledgment of data sent in the round.
     round_end: Option<SequenceNumber>,
     samples: u8,
     least: Option<u32>,

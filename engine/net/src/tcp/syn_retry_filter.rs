@@ -28,10 +28,10 @@ const BUCKETS: usize = 1 << 16;
 const ENTRIES: usize = 16;
 /// The resolution of stored times.
 const STEP: Micros = Micros::from_millis(250);
-/// A SYN repeated sooner than after this many steps does not come from a TCP: half a second at
-/// least.
+/// The fewest steps after which a TCP repeats its SYN: at least half a second, because stored times
+/// are rounded down.
 const STEPS_MIN: u8 = 3;
-/// An entry is kept for at least this many steps: a second and a quarter at least.
+/// The fewest steps for which an entry is kept: at least a second and a quarter.
 const STEPS_KEPT: u8 = 6;
 
 /// Whether a SYN has been seen before.

@@ -400,10 +400,10 @@ impl Tcb {
         is_near && (!segment.flags.has(TcpFlags::ACK) || acknowledged <= ever_acknowledged)
     }
 
-    /// Handles a router's report that the segment at `sequence` was too long for a link, and that
-    /// `mss` bytes of payload would have fitted (RFC 1191). The report counts only for data in
-    /// flight, and never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in
-    /// smaller segments; no congestion is inferred.
+    /// Handles a router's report that the segment at `sequence` was too long for a link (RFC 1191).
+    /// A payload of `mss` bytes would have fitted. The report counts only for data in flight, and
+    /// never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in smaller
+    /// segments; no congestion is inferred.
     pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
         let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
         if is_on_the_way

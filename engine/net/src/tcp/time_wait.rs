@@ -3,9 +3,9 @@
 //! costs one small entry, not a TCB.
 //!
 //! Resets are ignored here (RFC 1337). Pure acknowledgments are never answered, because that could
-//! only cause a storm. A SYN that is newer than everything seen before, by its timestamp or else by
-//! its number, opens a new connection at once (RFC 9293 §3.10.7.4, RFC 6191). A full table drops
-//! its oldest entry.
+//! only cause a storm. A SYN that is newer than everything seen before opens a new connection at
+//! once (RFC 9293 §3.10.7.4, RFC 6191). Its timestamp, or else its number, shows that it is newer.
+//! A full table drops its oldest entry.
 
 use machine::{Instant, Micros};
 

@@ -25,8 +25,8 @@ pub(super) const TIMESTAMP_VALID: Micros = Micros::from_secs(24 * 24 * 3600);
 /// The clocks of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimestampClock {
-    /// Our clock's value at the start of the machine. It hides how long the machine has been
-    /// running.
+    /// Our clock's value at the start of the machine. The offset hides how long the machine has
+    /// been running.
     pub(super) offset: u32,
     /// The last value of the peer's clock, which we echo.
     pub(super) recent: u32,

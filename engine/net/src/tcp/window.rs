@@ -1,5 +1,5 @@
-//! The receive window: the bytes that have arrived in order, the bytes that the peer may still
-//! send, and the window that it was last told.
+//! The receive window: the bytes that have arrived in order, and the bytes that the peer may still
+//! send. Also the window that the peer was last told.
 //!
 //! The right edge only moves right, so data within an announced window is accepted (RFC 9293
 //! §3.8.6.2.1). It moves by at least a segment at a time, so that the peer is never tempted to send
@@ -7,7 +7,7 @@
 //! announced value is rounded down; the unrounded window is honoured (RFC 7323 §2.4).
 //!
 //! The width follows the path. When the session consumes a quarter of a window within half a round
-//! trip, the path holds at least half of the window, and the next window is twice as wide. So the
+//! trip, the path holds at least half of the window. Then the next window is twice as wide. So the
 //! window stays ahead of a peer that doubles its rate, and settles between two and four times what
 //! the path holds. Bytes that a session leaves unread do not widen it.
 
@@ -22,7 +22,7 @@ pub const RECEIVE_WINDOW: u32 = 256 * 1024;
 /// The most bytes that one connection may have in flight to us or unread, even on the longest path.
 pub const RECEIVE_WINDOW_MAX: u32 = (u16::MAX as u32) << WINDOW_SHIFT;
 
-/// The window that a connection gets however few blocks are free: enough for slow progress.
+/// The window that a connection gets even if few blocks are free: enough for slow progress.
 pub(super) const RECEIVE_WINDOW_SCARCE: u32 = 8 * 1024;
 
 /// The window in a SYN, in bytes. It is never scaled, whatever is agreed on (RFC 7323 §2.2).

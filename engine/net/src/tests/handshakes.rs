@@ -244,8 +244,8 @@ fn without_half_open_entries_every_syn_gets_a_cookie() {
 #[test]
 fn answers_return_to_the_sender_card_until_arp_resolves_it() {
     let mut world = World::new();
-    // The peer is off the link, behind a router that we do not know yet: the answer goes to the
-    // card that its frame came from.
+    // The peer is off the link, behind a router that we do not know yet. So the answer goes to the
+    // card that the frame came from.
     let mut far = Peer { address: FAR, card: PEER_CARD, ..Peer::at_port(4000) };
     far.connects(&mut world);
     // The gateway answers ARP: from now on the route decides.

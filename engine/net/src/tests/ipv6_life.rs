@@ -158,7 +158,7 @@ fn invalid_router_advertisements_are_ignored() {
     world.says();
     let advertisement = Advertisement::new();
     let message = advertisement.message();
-    // The first is forwarded by a router, the second comes from off the link, the third has an
+    // The first is forwarded by a router, and the second comes from off the link. The third has an
     // option of length zero, and the fourth is truncated.
     world.hears(&frame(ROUTER_CARD, &ipv6(ROUTER, ALL_NODES, 58, 254, &message)));
     world.hears(&Advertisement { from: FAR, ..advertisement.clone() }.frame());

@@ -154,15 +154,15 @@ impl Tcb {
         }
     }
 
-    /// Whether the segment repeats the last one. Trimmed to the window, it is empty at RCV.NXT (RFC
-    /// 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, if the bare
+    /// Whether the segment repeats the last segment. Trimmed to the window, it is empty at RCV.NXT
+    /// (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, if the bare
     /// acknowledgment of our FIN was lost, only such a segment may still acknowledge it.
     fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         len > 0 && segment.sequence + len == self.receive.nxt
     }
 
-    /// PAWS: whether the segment was sent before one that we have seen (RFC 7323 §5.3 R1).
+    /// PAWS: whether the segment was sent before a segment that we have seen (RFC 7323 §5.3 R1).
     #[inline]
     fn is_too_old(&self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
         segment.options.timestamps.is_some_and(|stamps| {
@@ -184,9 +184,9 @@ impl Tcb {
         }
     }
 
-    /// The first step of RFC 9293 §3.10.7.4. Two more cases are accepted, in which the
-    /// acknowledgment would be lost for no reason: an empty segment at the right edge, and bytes at
-    /// RCV.NXT while the window is closed (a probe).
+    /// The first step of RFC 9293 §3.10.7.4. Two more cases are accepted, because otherwise the
+    /// acknowledgment would be lost for no reason. One is an empty segment at the right edge. The
+    /// other is bytes at RCV.NXT while the window is closed (a probe).
     fn is_acceptable(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         let ahead = segment.sequence.since(self.receive.nxt);
@@ -478,7 +478,7 @@ impl Tcb {
             && self.awaited != AlarmReason::Window
     }
 
-    /// Updates the send window from a segment that is not older than the last one used.
+    /// Updates the send window from a segment that is not older than the last segment used.
     fn update_window(&mut self, segment: &SegmentRepr<'_>) {
         if segment.sequence.is_before(self.snd_wl1) {
             return;

@@ -5,16 +5,16 @@
 //! until everything in flight at that time is acknowledged. The detector depends on the peer:
 //! - With selective acknowledgments, the detector is RACK, which judges by time (RFC 8985). A tail
 //!   loss probe makes the peer answer when only the last segments are lost.
-//! - Without them, three duplicates mean that the first segment is lost, and each partial
-//!   acknowledgment means that the next segment is lost (RFC 6582). A duplicate counts as one
-//!   segment that has arrived, at an unknown place (RFC 6937 §3).
+//! - Without such acknowledgments, three duplicates mean that the first segment is lost, and each
+//!   partial acknowledgment means that the next segment is lost (RFC 6582). A duplicate counts as
+//!   one segment that has arrived, at an unknown place (RFC 6937 §3).
 //! - For every peer, the retransmission timer marks all old data as lost.
 //!
-//! Limited transmit (RFC 3042) needs no code of its own: arrived data is no longer in flight, and
-//! makes room.
+//! Limited transmit (RFC 3042) needs no extra code: arrived data is no longer in flight, and makes
+//! room.
 //!
-//! A loss may turn out to be spurious, because a timestamp echo shows that the first copy arrived
-//! (RFC 3522), or because nothing was retransmitted yet. Then its effects are undone.
+//! A loss may turn out to be spurious: a timestamp echo shows that the first copy arrived (RFC
+//! 3522), or nothing was retransmitted yet. Then its effects are undone.
 //!
 //! `recover` is the number after the last byte that had been sent when the last loss was found.
 //! Until it is acknowledged, further losses belong to the same flight, and do not lower the window
@@ -147,7 +147,7 @@ impl Tcb {
 
     /// The fast path: an acknowledgment of everything in flight, which was sent once and together,
     /// with no loss known. Only its round trip matters: nothing is left that could be lost or
-    /// reordered. False: it is another kind of acknowledgment.
+    /// reordered. Returns false for other acknowledgments.
     #[inline]
     fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
         let is_plain = segment.options.sack.is_empty() && !segment.flags.has(TcpFlags::ECE);

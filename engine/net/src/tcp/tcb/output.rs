@@ -3,7 +3,7 @@
 //!
 //! Each segment is accounted for after `emit` has accepted it, so the next call continues an output
 //! that ended with `CardFull`. Small segments are sent at once (no Nagle). A segment that is small
-//! only because of the peer's window waits for a wider one, or for the persist timer (RFC 9293
+//! only because of the peer's window waits for a wider window, or for the persist timer (RFC 9293
 //! §3.8.6.2.1).
 
 use core::num::NonZeroU16;
@@ -44,7 +44,7 @@ impl Tcb {
     /// Sends everything that may be sent now: data, acknowledgments, FIN, probes, resets. Sets the
     /// timer for the rest. The caller checks `deadline` and `ended` afterwards.
     ///
-    /// Errors: `CardFull` from `emit`. The next call sends the rest, and nothing twice.
+    /// Errors: `CardFull` from `emit`. The next call sends the rest, and sends nothing twice.
     pub fn output(
         &mut self,
         now: Instant,
@@ -112,7 +112,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// Bytes of new data that may be sent now, in one stretch.
+    /// The number of bytes of new data that may be sent now.
     #[inline]
     pub(super) fn sendable(&self) -> u32 {
         let Some(queue) = self.send_queue.as_ref() else { return 0 };
@@ -195,8 +195,8 @@ impl Tcb {
         self.first_lost().filter(|stretch| stretch.len + u32::from(stretch.fin) <= room)
     }
 
-    /// The first lost segment, filled up with new data, or a lone FIN; as far as the peer's window
-    /// has room.
+    /// The first lost segment, filled up with new data, or a lone FIN. The room in the peer's
+    /// window limits its length.
     fn first_lost(&self) -> Option<ByteRange> {
         let Some(queue) = &self.send_queue else {
             return self.fin_unacknowledged().then_some(ByteRange { offset: 0, len: 0, fin: true });
@@ -242,7 +242,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// A probe of as many bytes as the window accepts, or of one byte (or the FIN) if it is closed.
+    /// A probe of all bytes that the window accepts. If it accepts none: one byte, or the FIN.
     fn probe(&self) -> ByteRange {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
@@ -380,7 +380,7 @@ impl Tcb {
     }
 
     /// Resets the peer. If sent data fills its window, a second reset is sent within the window. A
-    /// peer that lacks some data ignores a reset at the window's end, and a peer that has all data
+    /// peer that lacks some data ignores a reset at the window's end. A peer that has all data
     /// accepts only that reset (RFC 9293 §3.10.7.4).
     fn send_reset(
         &mut self,

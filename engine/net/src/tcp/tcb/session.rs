@@ -1,9 +1,9 @@
 //! The session's operations on a connection: it queues bytes to send, and consumes or leaves
 //! received bytes.
 //!
-//! Bytes to send are copied once, into blocks that are shared with the card and kept until they are
-//! acknowledged; pieces are not copied at all. Received bytes are delivered in place, and only the
-//! bytes that the session leaves are copied.
+//! Bytes to send are copied once, into blocks that are shared with the card. The blocks are kept
+//! until the bytes are acknowledged. Pieces are not copied at all. Received bytes are delivered in
+//! place, and only the bytes that the session leaves are copied.
 
 use machine::{Instant, Piece};
 use sometimes::buggify;
@@ -129,9 +129,9 @@ impl Tcb {
             || receives && pools.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// The most bytes that may be queued: twice as many as may be in flight. While those in flight
-    /// are acknowledged, as many again must be ready. Beyond [`SEND_BYTES`], the limit is a share
-    /// of the free blocks, so that some are left for later connections.
+    /// The most bytes that may be queued: twice as many as may be in flight. While the bytes in
+    /// flight are acknowledged, as many again must be ready. Beyond [`SEND_BYTES`], the limit is a
+    /// share of the free blocks, so that some are left for later connections.
     fn send_limit(&self, pools: &Pools) -> u32 {
         let wanted = self.congestion.window().min(self.snd_wnd).saturating_mul(2);
         if wanted <= SEND_BYTES {
@@ -152,7 +152,8 @@ impl Tcb {
     }
 
     /// Sets a timer to check for room, if nothing is queued. With queued bytes, an acknowledgment
-    /// makes room. Otherwise only another connection makes room, and this one is not notified.
+    /// makes room. Otherwise only another connection makes room, and this connection is not
+    /// notified.
     fn look_for_room_later(&mut self, now: Instant) {
         if self.send_queue.is_none() {
             self.arm_idle(now);

@@ -88,14 +88,14 @@ impl Tcb {
     /// Closes the connection when the peer has acknowledged nothing for `span`. The span is from
     /// one second to [`USER_TIMEOUT_MAX`], rounded up to whole seconds (as in RFC 5482 §3.1). It
     /// takes effect with the next timeout or probe. A SYN is retransmitted at most
-    /// [`SYN_ATTEMPTS_MAX`] times, however long the span.
+    /// [`SYN_ATTEMPTS_MAX`] times, however long the span is.
     pub fn set_user_timeout(&mut self, span: Micros) {
         let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
         self.user_timeout_secs =
             u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
     }
 
-    /// Sends a tail loss probe, unless the last data was sent too recently for it.
+    /// Sends a tail loss probe, unless the last data was sent too recently for a probe.
     fn tail_unacknowledged(&mut self, now: Instant) {
         let sent_at = self.send_queue.as_ref().and_then(|queue| queue.flight.last_sent_at());
         let age = sent_at.map_or(0, |sent_at| (now.0 as u32).wrapping_sub(sent_at));
@@ -207,7 +207,7 @@ impl Tcb {
     #[inline]
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
-        // No timeout is shorter than `RTO_MIN`, and the silence nearly always is.
+        // The silence is nearly always shorter than `RTO_MIN`, and no timeout is shorter than that.
         if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
         {
             self.congestion.idled(u32::from(self.mss));

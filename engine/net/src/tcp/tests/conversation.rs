@@ -586,7 +586,7 @@ fn parse_reads_the_notation_of_segments() {
     assert_eq!(bytes_at(3, 2), vec![byte_at(3), byte_at(4)]);
 }
 
-/// Runs the same test with many initial sequence numbers: they wrap, or pass 2^31, at the first
+/// Runs the same test with many initial sequence numbers. They wrap, or pass 2^31, at the first
 /// byte or within the first few thousand bytes of a stream.
 pub(super) fn everywhere(talk: impl Fn(&mut Conversation)) {
     for offset in [0, 1, 2, 3, 10, 11, 999, 1000, 1001, 1002, 2000, 5000, 10_001, 64_000] {

@@ -138,7 +138,7 @@ impl World {
 }
 
 impl Talk {
-    /// Handles some of the segments that have arrived. False: no such segment is left.
+    /// Handles some of the segments that have arrived. Returns false if no such segment is left.
     fn hear(&mut self, side: usize, now: Instant, pools: &mut Pools, pattern: &[u8]) -> bool {
         for _ in 0..4 {
             let next =

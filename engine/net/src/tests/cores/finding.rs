@@ -12,8 +12,8 @@ use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
-/// Machines, by the numbers of their cores and queues: with a queue for each core, with one queue
-/// for all cores, and with numbers in between.
+/// Machines, by the numbers of their cores and queues. Some have a queue for each core, some have
+/// one queue for all cores, and one has a number in between.
 pub(super) const MACHINES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
 
 const NOTHING: &[Vec<u8>] = &[];
