@@ -109,7 +109,7 @@ fn a_newcomer_finds_room_however_many_networks_take_all() {
         assert_eq!(
             budget.charge(&mut newcomer, v4(9999, 1), wanted),
             Ok(()),
-            "beside {networks} networks"
+            "a newcomer beside {networks} networks"
         );
         assert!(!budget.is_above_share(&newcomer, v4(9999, 1)));
     }
@@ -199,7 +199,7 @@ fn sums_are_right_whatever_holders_do() {
         assert_eq!(budget.free(), POOL - networks.values().sum::<usize>());
         for ([_, high, low], held) in networks {
             let [_, of_network] = budget.places(IpAddr::V4(Ipv4Addr::new(203, high, low, 0)));
-            assert!(budget.holding(of_network) >= held, "a network is never counted to hold less");
+            assert!(budget.holding(of_network) >= held, "no network holds more than is counted");
         }
     }
 }

@@ -86,7 +86,7 @@ fn waiting_hearsay_is_bounded() {
         one.tell_others(Class::Hearsay, || 1);
     }
     post(&mut one);
-    assert!(one.takes_hearsay(), "two places are free again");
+    assert!(one.takes_hearsay(), "sending has freed two places");
 }
 
 #[test]

@@ -381,7 +381,7 @@ impl Net {
             let is_first = self.cores().is_first();
             for event in changed.into_iter().chain(taken).filter(|_| is_first) {
                 let pushed = events.push(event);
-                assert!(pushed.is_ok(), "there was room for them");
+                assert!(pushed.is_ok(), "the events have room for the news");
             }
         }
         if self.address_changed

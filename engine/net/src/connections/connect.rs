@@ -117,7 +117,7 @@ impl Tcp {
         other_cores: &mut Option<MulticoreState>,
     ) -> Result<(), CardFull> {
         let Some(found) = self.connections.get_mut(connection.0) else {
-            unreachable!("its output was just requested")
+            unreachable!("output was requested for an existing connection")
         };
         let peer = found.template.flow().peer;
         if let Some(hardware) = link.hardware_for(now, peer) {

@@ -31,7 +31,7 @@ fn a_header_of_ours_is_read_as_it_was_written() {
             payload_bytes: 4
         }
     );
-    assert_eq!(read.cut(&packet).unwrap().len(), 44, "what follows is padding");
+    assert_eq!(read.cut(&packet).unwrap().len(), 44, "bytes after the payload are padding");
     assert_eq!(read.cut(&packet[..43]), None);
     packet[0] = 0x45;
     assert_eq!(Ipv6Header::parse(&packet), None);

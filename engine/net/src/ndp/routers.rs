@@ -49,7 +49,10 @@ impl Routers {
     pub(super) fn unreachable_router(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
             let unreachable_router = self.0.remove(at);
-            assert!(self.0.push(unreachable_router).is_ok(), "its own place has just become free");
+            assert!(
+                self.0.push(unreachable_router).is_ok(),
+                "removing the router has freed a place"
+            );
         }
     }
 

@@ -52,11 +52,11 @@ fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
     assert!(cache.next_request(seconds(1)).is_some());
     assert!(learn(&mut cache, 1, PEER, PEER_CARD, ArpOrigin::Other));
     assert_eq!(cache.lookup(seconds(30), PEER), Some(PEER_CARD));
-    assert_eq!(cache.next_request(seconds(30)), None, "still fresh");
+    assert_eq!(cache.next_request(seconds(30)), None, "a fresh entry is not requested again");
     assert_eq!(
         cache.lookup(seconds(61), PEER),
         Some(PEER_CARD),
-        "old, but good until proven otherwise"
+        "an old entry is used while it is requested"
     );
     assert_eq!(
         cache.next_request(seconds(61)),

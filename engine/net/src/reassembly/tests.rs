@@ -87,7 +87,7 @@ fn too_long_and_impossible_fragments_are_refused() {
     assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), FragmentResult::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), FragmentResult::Failed);
     assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), FragmentResult::Failed);
-    assert_eq!(reassembly.next_deadline(), None, "no datagram was started for them");
+    assert_eq!(reassembly.next_deadline(), None, "refused fragments start no datagram");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
     assert_eq!(
         arrive(&mut reassembly, 1, 8, false, b"late"),
         FragmentResult::Waiting,
-        "its first fragment is gone"
+        "the first fragment has expired"
     );
 }
 

@@ -182,7 +182,7 @@ impl SendQueue {
             }
             self.acknowledged -= len;
             let Some(piece) = self.pieces.pop(blocks) else {
-                unreachable!("the first piece was there")
+                unreachable!("the first piece has just been found")
             };
             blocks.give_back_piece(piece);
         }

@@ -57,7 +57,7 @@ fn an_address_is_assigned_after_duplicate_detection() {
     };
     assert_eq!((group, to), (solicited_node(link_local), solicited_node(link_local)));
     assert_eq!(link_local.segments()[..4], [0xfe80, 0, 0, 0]);
-    assert!(own(&world).is_empty(), "not yet");
+    assert!(own(&world).is_empty(), "no address before duplicate detection");
 
     world.now = world.now + SECOND;
     let words = said(&mut world);

@@ -171,7 +171,7 @@ pub(super) fn read_ipv6(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
 pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
     let (card, ip, mut payload) = read_ipv6(frame);
     if ip.next_header == IpProtocol::HopByHop {
-        assert_eq!(payload[..8], [58, 0, 5, 2, 0, 0, 1, 0], "the router alert option");
+        assert_eq!(payload[..8], [58, 0, 5, 2, 0, 0, 1, 0], "the options are a router alert");
         payload.drain(..8);
     } else {
         assert_eq!(ip.next_header, IpProtocol::Icmpv6);

@@ -201,7 +201,10 @@ impl Talk {
             let step = if moved { Micros(100) } else { Micros::from_millis(5) };
             self.world.now = self.world.now + step;
         }
-        panic!("no end: peer {} and we {} of {}", self.peer_got, self.we_got, self.bytes);
+        panic!(
+            "no end: the peer got {} and we got {} of {} bytes",
+            self.peer_got, self.we_got, self.bytes
+        );
     }
 
     fn peer_turn(&mut self) -> bool {

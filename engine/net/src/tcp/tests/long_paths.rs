@@ -294,7 +294,7 @@ fn every_other_segment_lost_is_repaired_at_full_rate() {
     assert!(rates[0][1] >= 12_000_000, "bytes a second: {rates:?}");
     world.end([ROOMY; 2]);
     let twice = world.talks[0].wires[0].carried - world.talks[0].given[1];
-    assert!(twice <= 10 * 1460, "{twice} bytes came twice");
+    assert!(twice <= 10 * 1460, "{twice} bytes were sent twice");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_crowd_shares_a_small_pool_with_latecomers() {
     let hungry = small.blocks - world.pools[0].free_blocks();
     assert!(
         (small.blocks / 6..=small.blocks / 4).contains(&hungry),
-        "one alone holds {hungry} blocks"
+        "a single connection holds {hungry} blocks"
     );
     for _ in 0..3 {
         let late = world.begin([true, false]);
@@ -352,8 +352,11 @@ fn a_crowd_shares_a_small_pool_with_latecomers() {
     let rates = world.rates(Micros::from_secs(1));
     let (least, most) =
         (rates.iter().map(|rate| rate[1]).min(), rates.iter().map(|rate| rate[1]).max());
-    assert!(least.unwrap() * 2 >= most.unwrap(), "each has its share: {rates:?}");
-    assert!(world.pools[0].free_blocks() > small.blocks / 8, "and something is left");
+    assert!(least.unwrap() * 2 >= most.unwrap(), "connections get similar rates: {rates:?}");
+    assert!(
+        world.pools[0].free_blocks() > small.blocks / 8,
+        "blocks are left for later connections"
+    );
     world.end([small, ROOMY]);
 }
 
@@ -373,7 +376,7 @@ fn a_session_that_does_not_read_keeps_only_its_share() {
     let late = world.begin([true, false]);
     let before = world.talks[late].given[1];
     world.run(Micros::from_secs(2));
-    assert!(world.talks[late].given[1] - before >= 2_000_000, "others are served");
+    assert!(world.talks[late].given[1] - before >= 2_000_000, "a later connection is served");
     world.end([ROOMY, small]);
 }
 

@@ -69,7 +69,7 @@ fn selective_acks_count_in_the_train_that_ends_slow_start() {
             assert_eq!(
                 talk.tcb.congestion().is_in_first_slow_start(),
                 place < 6,
-                "half a round trip without a pause"
+                "an ack train of half a round trip ends slow start"
             );
             talk.wait(2);
         }

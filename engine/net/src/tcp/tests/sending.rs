@@ -272,7 +272,7 @@ fn a_shared_block_is_not_returned_to_the_pool() {
     });
     assert!(sent.is_ok());
     assert_eq!(wire, [&[7; 500][..], b"ab"].concat());
-    assert!(Arc::get_mut(&mut block).is_none(), "it may have to be sent again");
+    assert!(Arc::get_mut(&mut block).is_none(), "an unacknowledged piece is kept");
     talk.peer(". 1:1 ack 503");
     assert!(Arc::get_mut(&mut block).is_some());
     assert_eq!(talk.pools.free_blocks(), free);

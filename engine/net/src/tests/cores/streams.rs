@@ -214,7 +214,7 @@ fn streams_arrive_whichever_queues_their_segments_use() {
         while !talk.theirs.values().all(|end| end.is_over) {
             talk.step();
             steps += 1;
-            assert!(steps < 100_000, "{cores} cores, {queues} queues: it takes too long");
+            assert!(steps < 100_000, "{cores} cores, {queues} queues: the streams take too long");
         }
         talk.lost_in_thousand = 0;
         (0..1_000).for_each(|_| talk.step());

@@ -75,7 +75,10 @@ fn a_crowd_is_accepted_in_turn_without_evictions() {
     assert_eq!(world.net.handshake_count(), ROOM);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     is_let_in(&mut first, &answer, &mut world);
-    assert!(sends_syn(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
+    assert!(
+        sends_syn(&Peer::at_port(30_000), &mut world).is_some(),
+        "a completed handshake makes room"
+    );
     nothing_is_left(&mut world);
 }
 
@@ -228,5 +231,9 @@ fn real_clients_are_accepted_among_half_a_million_syns_a_second() {
     storm(&mut world, A_SECOND);
     let answers: Vec<Option<Tcp>> = real.iter().map(|peer| sends_syn(peer, &mut world)).collect();
     assert!(answers.iter().flatten().count() >= 95);
-    assert_eq!(world.net.counters().of(Counter::CookiesOut), 0, "all have an entry");
+    assert_eq!(
+        world.net.counters().of(Counter::CookiesOut),
+        0,
+        "handshakes with an entry need no cookie"
+    );
 }
