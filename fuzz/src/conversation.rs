@@ -1,15 +1,15 @@
 //! A conversation with a session: a script of client bytes and events, run at one of three paces.
-//! The protocol decides what a session is told and what it waits for. All protocols receive, keep
-//! and offer bytes again in the same way.
+//! Each protocol implements [`Party`]. The code here is the same for all protocols: it receives
+//! bytes, keeps those that the session did not take, and offers them again.
 
 use crate::script::{Event, Pace, Step};
 
 /// A session and the server around it.
 pub(crate) trait Party {
-    /// An incomplete command is no longer than this, in bytes.
+    /// The most bytes of an incomplete command.
     const KEPT_BYTES_MAX: usize;
 
-    /// Offers bytes. Returns how many were taken.
+    /// Offers bytes to the session. Returns the number of bytes that it has taken.
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize;
 
     fn stopping(&mut self);
@@ -23,25 +23,25 @@ pub(crate) trait Party {
 
     fn is_closed(&self) -> bool;
 
-    /// What the session waits for. If it is something that this harness can give, the call gives
-    /// it. While `held`, slow results are not given.
-    fn is_served(&mut self, pace: Pace, held: bool) -> Waits;
+    /// Gives the session the result that it waits for, and returns [`Waits::Served`]. Otherwise
+    /// returns what the session waits for. While `held`, slow results are not given.
+    fn serve(&mut self, pace: Pace, held: bool) -> Waits;
 }
 
 /// What a session waits for, after it has taken all available input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
-    /// More bytes, and nothing else.
+    /// More bytes of the client.
     ForBytes,
-    /// An answer that takes time, and is held back.
+    /// A slow result that the script holds back.
     ForAnswer,
-    /// Nothing: it is over.
+    /// Nothing: the session is over.
     ForNothing,
-    /// It was served: its bytes are to be offered again.
-    NoMore,
+    /// The harness gave the result. The untaken bytes must be offered again.
+    Served,
 }
 
-/// A conversation, and the bytes that the session has taken and not taken.
+/// A conversation. It records the bytes that the session has taken, and keeps the other ones.
 pub(crate) struct Conversation<P> {
     pub(crate) party: P,
     pub(crate) taken: Vec<u8>,
@@ -52,7 +52,7 @@ pub(crate) struct Conversation<P> {
 }
 
 impl<P: Party> Conversation<P> {
-    /// Carries out the script.
+    /// Runs the script to its end.
     pub(crate) fn run(party: P, steps: &[Step], pace: Pace) -> Conversation<P> {
         let (pending, kept) = (Vec::new(), Vec::new());
         let mut conversation =
@@ -60,25 +60,25 @@ impl<P: Party> Conversation<P> {
         for step in steps {
             match step {
                 Step::Bytes(bytes) => conversation.pending.extend_from_slice(bytes),
-                Step::Cut if pace == Pace::AsCut => conversation.segment_ends(),
+                Step::Cut if pace == Pace::AsCut => conversation.end_segment(),
                 Step::Cut => {}
-                Step::Event(event) => conversation.happens(*event),
+                Step::Event(event) => conversation.handle_event(*event),
             }
         }
-        conversation.segment_ends();
+        conversation.end_segment();
         conversation
     }
 
-    fn segment_ends(&mut self) {
+    fn end_segment(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         match self.pace {
-            Pace::ByteByByte => pending.iter().for_each(|byte| self.arrives(&[*byte])),
-            Pace::AsCut | Pace::AtOnce => self.arrives(&pending),
+            Pace::ByteByByte => pending.iter().for_each(|byte| self.offer(&[*byte])),
+            Pace::AsCut | Pace::AtOnce => self.offer(&pending),
         }
     }
 
-    fn happens(&mut self, event: Event) {
-        self.segment_ends();
+    fn handle_event(&mut self, event: Event) {
+        self.end_segment();
         match event {
             Event::Stopping => self.party.stopping(),
             Event::DeadlineExpired if self.party.has_deadline() => self.party.deadline_expired(),
@@ -87,22 +87,22 @@ impl<P: Party> Conversation<P> {
             Event::Hold => self.held = true,
             Event::Answer => self.held = false,
         }
-        self.arrives(&[]);
+        self.offer(&[]);
     }
 
-    /// Bytes arrive. The session gets what it waits for, until it wants only more bytes, or
-    /// something that is held back.
-    fn arrives(&mut self, bytes: &[u8]) {
+    /// Offers bytes to the session, and serves the session until it waits only for more bytes or
+    /// for a held result.
+    fn offer(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
             let was_closed = self.party.is_closed();
             let taken = self.party.bytes_arrived(&self.kept);
-            assert!(taken <= self.kept.len(), "no more is taken than was offered");
+            assert!(taken <= self.kept.len(), "the session takes at most the offered bytes");
             let taken: Vec<u8> = self.kept.drain(..taken).collect();
             if !was_closed {
                 self.taken.extend(taken);
             }
-            match self.party.is_served(self.pace, self.held) {
+            match self.party.serve(self.pace, self.held) {
                 Waits::ForBytes => {
                     assert!(
                         self.kept.len() <= P::KEPT_BYTES_MAX,
@@ -116,13 +116,14 @@ impl<P: Party> Conversation<P> {
                     break;
                 }
                 Waits::ForAnswer => break,
-                Waits::NoMore => {}
+                Waits::Served => {}
             }
         }
     }
 }
 
-/// The room that is made when there is none: as much as the script says, or all.
+/// The buffer space that the harness adds when none is left: `step` bytes, or no limit if all bytes
+/// arrive at once.
 pub(crate) fn more_room(pace: Pace, step: usize) -> usize {
     if pace == Pace::AtOnce { usize::MAX } else { step }
 }

@@ -1,13 +1,13 @@
 //! The store on any disk: a small valid image, made once by the store itself, with changes from the
 //! fuzzer's bytes.
 //!
-//! Changed fields are sealed again with the disk's own key, as a writer of the store could have
-//! written them. Otherwise no change would get past the hashes. Other changes stay unsealed, as on
-//! a decaying disk.
+//! Some changes to fields get new checksums under the disk's own key. Without them the store would
+//! detect every change by its hash. Other changes keep the old checksums, like damage on a real
+//! disk.
 //!
 //! Oracles: opening never panics and ends after a bounded number of reads. A refused disk is never
-//! written to. On a disk that serves, every listed item can be read. New mail is stored, reads back
-//! unchanged, and survives a restart. The check of a disk also ends.
+//! written to. Each read of a listed message ends. On a disk that serves, new mail is stored, reads
+//! back unchanged, and survives a restart. The check of a disk also ends.
 
 mod change;
 mod image;
@@ -25,14 +25,14 @@ use rig::{Rig, Stopped};
 
 #[derive(Arbitrary, Debug)]
 struct Input {
-    begins: Beginning,
+    start: Beginning,
     changes: Vec<Change>,
-    /// Where sectors cannot be read.
+    /// The sectors that cannot be read.
     unreadable: Vec<u16>,
     mail: [u8; 3],
 }
 
-/// What the changes are made to.
+/// The image before the changes.
 #[derive(Arbitrary, Clone, Copy, PartialEq, Eq, Debug)]
 enum Beginning {
     Valid,
@@ -52,7 +52,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn attempt(valid: &Image, input: &Input) {
-    let mut image = match input.begins {
+    let mut image = match input.start {
         Beginning::Valid => valid.clone(),
         Beginning::Blank => Image::blank(),
         Beginning::Raw(bytes) => Image::filled(&bytes),
@@ -73,7 +73,7 @@ fn attempt(valid: &Image, input: &Input) {
         );
         return;
     }
-    ask_for_everything(&mut rig);
+    read_everything(&mut rig);
     if rig.store.state() == State::Serving {
         use_and_reopen(rig, input.mail);
     }
@@ -85,13 +85,13 @@ fn check_offline(image: &Image, unreadable: &[u64]) {
     assert!(report.refused.is_none() || report.accounts.is_empty());
 }
 
-/// Whatever the index says there is, asking for it ends.
-fn ask_for_everything(rig: &mut Rig) {
+/// Reads the messages that the index lists. Each read must end.
+fn read_everything(rig: &mut Rig) {
     let accounts: Vec<_> = rig.store.accounts().map(|account| account.id()).take(8).collect();
     for account in accounts {
         let messages: Vec<_> = rig.store.messages(account, INBOX).take(20).collect();
         for message in messages {
-            // A lying size makes a long body of nothing; its start is enough.
+            // A wrong size in the index can make a body very long. Its start is enough.
             let _ = rig.read(account, &message);
         }
     }
@@ -105,26 +105,26 @@ fn use_and_reopen(mut rig: Rig, mail: [u8; 3]) {
         let before = rig.uids(account);
         if rig.deliver(account, &body).is_ok() {
             let uid = rig.uids(account).into_iter().find(|uid| !before.contains(uid));
-            kept.push((account, uid.expect("a delivered message has a UID of its own"), body));
+            kept.push((account, uid.expect("a delivered message has a new UID"), body));
         }
     }
     let check = |rig: &mut Rig| {
         for (account, uid, body) in &kept {
             let message =
-                rig.store.message(*account, INBOX, *uid).expect("an acknowledged message is there");
+                rig.store.message(*account, INBOX, *uid).expect("an acknowledged message exists");
             assert_eq!(message.octets as usize, body.len());
             match rig.read(*account, &message) {
                 Ok(read) => assert!(read == *body, "a message is read as it was stored"),
                 Err(Stopped::Refused(refusal)) => {
                     panic!("an acknowledged message is refused: {refusal:?}")
                 }
-                Err(Stopped::Long) => panic!("a body longer than itself"),
+                Err(Stopped::Long) => panic!("a body longer than its message"),
             }
         }
     };
     check(&mut rig);
     let (image, unreadable) = rig.power_off();
     let mut rig = Rig::open(image, unreadable, 2);
-    assert_eq!(rig.store.state(), State::Serving, "what served once serves again");
+    assert_eq!(rig.store.state(), State::Serving, "a disk that served also serves after a restart");
     check(&mut rig);
 }

@@ -1,12 +1,12 @@
-//! DKIM signatures and ARC chains: from any sender, with any published keys, and those that we sign
-//! and seal.
+//! DKIM signatures and ARC chains: those of any message, checked with any published key, and those
+//! that we add.
 //!
 //! Oracles:
-//! - Any input: no panic. Verdicts do not depend on how the message was cut, and only names of keys
-//!   are asked for.
-//! - A verdict is one line of text that a header field may hold.
-//! - What we sign or seal passes with the key that we publish, whatever it is, and its lines need
-//!   no folding.
+//! - Any input: no panic. Verdicts do not depend on the cuts of the message. The verifier asks the
+//!   DNS only for names of keys.
+//! - A verdict is one line of text that a header field may contain.
+//! - Our signature of any message passes with the key that we publish. So does our ARC seal, unless
+//!   the message already had a chain. The lines of a signature need no further folding.
 
 use dkim::{ChainVerdict, CompleteMessage, MessageReader, Sealing, SignatureOutcome, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind};
@@ -24,7 +24,7 @@ const KEY: [u8; 48] = {
     key
 };
 
-/// When it is, where the message is cut, a key, and after a zero the message.
+/// The time, the cuts of the message, the published key, and the message after a zero byte.
 struct Input<'a> {
     now: u32,
     cuts: [u8; 3],
@@ -46,14 +46,14 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole, cut, "a verdict does not depend on cuts");
     let whole = chain(&read(MessageReader::to_verify(), input.message, [255; 3]), input.key, now);
     let cut = chain(&read(MessageReader::to_verify(), input.message, input.cuts), input.key, now);
-    assert_eq!(whole, cut, "neither does what a chain comes to");
+    assert_eq!(whole, cut, "the verdict of a chain does not depend on cuts");
     let verdict = whole.to_string();
     assert!(verdict.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{verdict}");
-    signs(&input, now);
-    seals(&input, whole, now);
+    check_signature(&input, now);
+    check_seal(&input, whole, now);
 }
 
-fn signs(input: &Input<'_>, now: UnixTime) {
+fn check_signature(input: &Input<'_>, now: UnixTime) {
     let key = SigningKey::new(&KEY, "key").expect("a key");
     let domain = Name::parse("example.test").expect("a name");
     let Ok(field) =
@@ -61,7 +61,7 @@ fn signs(input: &Input<'_>, now: UnixTime) {
     else {
         return;
     };
-    let lines = field.strip_suffix("\r\n").expect("a field ends with its line");
+    let lines = field.strip_suffix("\r\n").expect("a field ends with CRLF");
     assert!(
         lines.split("\r\n").skip(1).all(|line| line.starts_with(' ') && line.len() < 78),
         "{field}"
@@ -79,7 +79,7 @@ fn signs(input: &Input<'_>, now: UnixTime) {
     );
 }
 
-fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
+fn check_seal(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     let key = SigningKey::new(&KEY, "key").expect("a key");
     let domain = Name::parse("example.test").expect("a name");
     let message = read(MessageReader::to_sign(), input.message, input.cuts);
@@ -92,7 +92,8 @@ fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     let sealed = [sealing.fields().as_bytes(), input.message].concat();
     let again =
         chain(&read(MessageReader::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
-    // Another's keys are not the same, and one more set may be one too many to be asked for.
+    // If the message had a chain, our chain may fail: the keys of the other seals differ from ours,
+    // and with our set the chain may need more keys than a verifier looks up.
     assert!(
         again == ChainVerdict::Pass || found != ChainVerdict::None,
         "{again}: {}",
@@ -100,14 +101,15 @@ fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     );
 }
 
-/// Reads a message that is cut at these hundredths.
+/// Reads a message in pieces. Each cut is a percentage of the message's length, counted from the
+/// cut before.
 fn read(mut reading: MessageReader, message: &[u8], cuts: [u8; 3]) -> CompleteMessage {
     let mut rest = message;
     for cut in cuts {
         let at = usize::from(cut) * message.len() / 100;
-        let (piece, behind) = rest.split_at(at.min(rest.len()));
+        let (piece, after) = rest.split_at(at.min(rest.len()));
         reading.arrived(piece);
-        rest = behind;
+        rest = after;
     }
     reading.arrived(rest);
     reading.ended()

@@ -1,10 +1,10 @@
-//! The resolver: clients' questions, what servers and unauthenticated hosts send, how streams go,
-//! and how time passes.
+//! The resolver: questions of clients, datagrams of servers and of other hosts, events of TCP
+//! streams, and the passage of time.
 //!
 //! Oracles:
-//! - Any input: no panic. Each client is told once, at once or within the promised span.
-//! - A port is bound once and released once. A stream is closed once. When no client waits, none is
-//!   left.
+//! - Any input: no panic. Each client gets one result, immediately or within the promised time.
+//! - A port is bound once and released once. A stream is closed once. When no client waits, no port
+//!   and no stream is left.
 //! - Only records of the requested kind are returned.
 //! - No client holds more than half of the places for clients of one question.
 
@@ -30,33 +30,33 @@ const KINDS: [RecordKind; 7] = [
     RecordKind::Tlsa,
     RecordKind::Service,
 ];
-/// What happens in one run.
-const DEEDS_MAX: usize = 64;
+/// The most actions in one run.
+const ACTIONS_MAX: usize = 64;
 
 #[derive(Arbitrary, Debug)]
-enum Deed<'a> {
+enum Action<'a> {
     Ask {
         name: u8,
         kind: u8,
-        /// The host that causes the question; zero: this machine itself.
+        /// The host that causes the question. Zero stands for this machine.
         host: u8,
     },
-    /// The server replies to one of the questions, with an arbitrary head and body.
+    /// The server replies to one of the questions, with arbitrary flags, counts and records.
     Reply {
         which: u8,
         flags: [u8; 2],
         counts: [u8; 3],
         body: &'a [u8],
     },
-    /// The same over TCP, in segments of this many bytes.
+    /// The server replies over TCP, in segments of `at_once` + 1 bytes.
     ReplyByStream {
         which: u8,
-        at_once: u8,
+        segment_bytes: u8,
         flags: [u8; 2],
         counts: [u8; 3],
         body: &'a [u8],
     },
-    /// A stranger's datagram, or a server's that has nothing to do with the question.
+    /// A datagram of another host, or one of a server that does not answer the question.
     Datagram {
         which: u8,
         server: u8,
@@ -78,20 +78,20 @@ enum Deed<'a> {
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
-    let mut house = House::new();
+    let mut world = World::new();
     let mut source = Unstructured::new(data);
-    for _ in 0..DEEDS_MAX {
+    for _ in 0..ACTIONS_MAX {
         if source.is_empty() {
             break;
         }
-        let Ok(deed) = Deed::arbitrary(&mut source) else { break };
-        house.does(&deed);
-        house.works();
+        let Ok(action) = Action::arbitrary(&mut source) else { break };
+        world.perform(&action);
+        world.carry_out_requests();
     }
-    house.waits_to_the_end();
+    world.finish();
 }
 
-/// An asker: its own number, and the host that causes the question.
+/// A client of the resolver: a unique number, and the host that causes the question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Asker {
     number: u32,
@@ -106,76 +106,76 @@ impl OnBehalf for Asker {
     }
 }
 
-struct House {
+struct World {
     resolver: Resolver<Asker>,
     now: Instant,
-    /// What went out by each port that is bound.
+    /// For each bound port the destination and the bytes of the query.
     ports: BTreeMap<u16, (SocketAddr, Vec<u8>)>,
-    /// The question that each stream is for, once it was written.
+    /// The query that was written to each stream. It is empty before the write.
     streams: BTreeMap<StreamId, Vec<u8>>,
-    /// The askers that wait, by number: the question, since when, and the host that causes it.
+    /// The waiting clients by number: the question, its time, and the host that causes it.
     waiting: BTreeMap<u32, (Question, Instant, u8)>,
     asked: u32,
 }
 
-impl House {
-    fn new() -> House {
+impl World {
+    fn new() -> World {
         let mut resolver = Resolver::new(LIMITS, [3; 16]);
         resolver.set_servers([server(0), server(1)], Instant::START);
         let (ports, streams, waiting) = Default::default();
-        House { resolver, now: Instant::START, ports, streams, waiting, asked: 0 }
+        World { resolver, now: Instant::START, ports, streams, waiting, asked: 0 }
     }
 
-    fn does(&mut self, deed: &Deed<'_>) {
-        match *deed {
-            Deed::Ask { name, kind, host } => self.asks(name, kind, host % 4),
-            Deed::Reply { which, flags, counts, body } => {
+    fn perform(&mut self, action: &Action<'_>) {
+        match *action {
+            Action::Ask { name, kind, host } => self.ask(name, kind, host % 4),
+            Action::Reply { which, flags, counts, body } => {
                 let Some((&port, (from, sent))) = pick(&self.ports, which) else { return };
                 let (from, bytes) = (*from, reply(sent, flags, counts, body));
                 self.resolver.datagram_arrived(port, from, &bytes, self.now);
             }
-            Deed::ReplyByStream { which, at_once, flags, counts, body } => {
+            Action::ReplyByStream { which, segment_bytes, flags, counts, body } => {
                 let Some((&stream, sent)) = pick(&self.streams, which) else { return };
                 let Some(sent) = sent.get(2..) else { return };
                 let message = reply(sent, flags, counts, body);
                 let bytes = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
-                for piece in bytes.chunks(usize::from(at_once) + 1) {
+                for piece in bytes.chunks(usize::from(segment_bytes) + 1) {
                     self.resolver.stream_arrived(stream, piece, self.now);
                 }
             }
-            Deed::Datagram { which, server: from, bytes } => {
+            Action::Datagram { which, server: from, bytes } => {
                 let port = pick(&self.ports, which).map_or(4_000, |(port, _)| *port);
                 let from = SocketAddr::new(server(from % 3), SERVER_PORT);
                 self.resolver.datagram_arrived(port, from, bytes, self.now);
             }
-            Deed::StreamOpens { which } => {
+            Action::StreamOpens { which } => {
                 if let Some((&stream, _)) = pick(&self.streams, which) {
                     self.resolver.stream_opened(stream);
                 }
             }
-            Deed::StreamEnds { which } => {
+            Action::StreamEnds { which } => {
                 if let Some((&stream, _)) = pick(&self.streams, which) {
                     self.resolver.stream_closed(stream, self.now);
                 }
             }
-            Deed::TimePasses { tenths } => {
+            Action::TimePasses { tenths } => {
                 let until = self.now + Micros::from_millis(100 * u64::from(tenths));
-                self.passes_to(until);
+                self.advance_to(until);
             }
-            Deed::Servers { count } => {
+            Action::Servers { count } => {
                 self.resolver.set_servers((0..count % 6).map(server), self.now);
             }
         }
     }
 
-    fn asks(&mut self, name: u8, kind: u8, host: u8) {
+    fn ask(&mut self, name: u8, kind: u8, host: u8) {
         let [name, kind] = [name, kind].map(|number| usize::from(number) % NAMES.len());
         let name = Name::parse(NAMES[name]).expect("a name");
         let question = Question { name, kind: KINDS[kind] };
         self.asked += 1;
         let asker = Asker { number: self.asked, host };
         match self.resolver.ask(question.clone(), asker, self.now) {
-            Some(answer) => judge(&question, &answer),
+            Some(answer) => check_kinds(&question, &answer),
             None => {
                 self.waiting.insert(self.asked, (question.clone(), self.now, host));
                 let of_host = self
@@ -183,30 +183,30 @@ impl House {
                     .values()
                     .filter(|(other, _, of)| *of == host && *other == question)
                     .count();
-                assert!(host == 0 || of_host <= LIMITS.askers / 2, "others may ask that, too");
+                assert!(host == 0 || of_host <= LIMITS.askers / 2, "one host takes all places");
             }
         }
     }
 
-    /// Each deadline is kept.
-    fn passes_to(&mut self, until: Instant) {
+    /// Lets the time pass until `until`. The resolver runs at each of its deadlines.
+    fn advance_to(&mut self, until: Instant) {
         while self.resolver.next_deadline() <= until {
             self.now = self.now.max(self.resolver.next_deadline());
             self.resolver.time_passed(self.now);
-            self.works();
+            self.carry_out_requests();
         }
         self.now = until;
     }
 
-    /// Does what the resolver wants.
-    fn works(&mut self) {
+    /// Carries out the actions of the resolver.
+    fn carry_out_requests(&mut self) {
         while let Some(action) = self.resolver.next_action() {
             match action {
                 ResolverAction::Send { port, to, bytes } => {
                     assert!(self.ports.insert(port, (to, bytes)).is_none(), "a port is bound once");
                 }
                 ResolverAction::Release { port } => {
-                    assert!(self.ports.remove(&port).is_some(), "what is released was bound")
+                    assert!(self.ports.remove(&port).is_some(), "only a bound port is released")
                 }
                 ResolverAction::Connect { stream, .. } => {
                     assert!(
@@ -227,26 +227,24 @@ impl House {
                     );
                 }
                 ResolverAction::Tell { asker, answer } => {
-                    let (question, since, _) = self
-                        .waiting
-                        .remove(&asker.number)
-                        .expect("a result goes to a client that asked and has none yet");
-                    assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "no client waits longer");
-                    judge(&question, &answer);
+                    let (question, since, _) =
+                        self.waiting.remove(&asker.number).expect("a client gets one result");
+                    assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "a client waited too long");
+                    check_kinds(&question, &answer);
                 }
             }
         }
     }
 
-    fn waits_to_the_end(mut self) {
-        self.works();
-        self.passes_to(self.now + QUESTION_SPAN_MAX);
-        assert!(self.waiting.is_empty(), "all are told");
-        assert!(self.ports.is_empty() && self.streams.is_empty(), "and nothing is left");
+    fn finish(mut self) {
+        self.carry_out_requests();
+        self.advance_to(self.now + QUESTION_SPAN_MAX);
+        assert!(self.waiting.is_empty(), "all clients have results");
+        assert!(self.ports.is_empty() && self.streams.is_empty(), "ports and streams are released");
     }
 }
 
-fn judge(question: &Question, answer: &Result<Answer, Unanswered>) {
+fn check_kinds(question: &Question, answer: &Result<Answer, Unanswered>) {
     let Ok(answer) = answer else { return };
     let kinds: BTreeSet<bool> =
         answer.records.iter().map(|record| is_of(record, question.kind)).collect();
@@ -265,8 +263,8 @@ fn is_of(record: &Record, kind: RecordKind) -> bool {
     }
 }
 
-/// A reply that repeats the question: with these flags besides the reply flag, and this many
-/// records in what follows.
+/// A reply that repeats the question of `sent`. It has the reply flag and `flags`, the given counts
+/// of records, and `body` after the question.
 fn reply(
     sent: &[u8],
     flags: [u8; 2],

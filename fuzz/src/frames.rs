@@ -1,10 +1,10 @@
-//! The network alone: frames in any order, raw ones and ones that a peer would send, and a user
-//! that does anything.
+//! The network alone. It receives raw frames and frames of peers in any order, and its user does
+//! arbitrary actions.
 //!
-//! Oracles: no panic. Every frame that leaves is well-formed (`network::check`). The bytes of a
-//! connection are those that the peer's segments have at these numbers, however the segments
-//! overlap. When all connections are aborted and time has passed, everything that was lent is back,
-//! and a well-behaved peer is served.
+//! Oracles: no panic. Every sent frame is well-formed (`network::check`). A connection yields the
+//! bytes that belong to its sequence numbers, even if segments overlap. At the end all connections
+//! are aborted and time passes. Then all blocks and queues are back in their pools, and a correct
+//! peer is served.
 
 mod action;
 mod peers;
@@ -32,7 +32,7 @@ const US: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const US_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const PORT: u16 = 25;
 const SIZES: PoolSizes = PoolSizes { blocks: 40, send_queues: 3, receive_queues: 3 };
-/// Deadlines that are waited for until all is at rest.
+/// The most deadlines that pass until the network must be at rest.
 const DEADLINES_MAX: u32 = 5_000;
 
 #[derive(Arbitrary, Debug)]
@@ -45,7 +45,7 @@ struct Input {
 
 const ASKS_FOR_ADDRESS: u8 = 1;
 const SPEAKS_IPV6: u8 = 4;
-/// Else its addresses of IPv6 are fixed.
+/// The network takes its IPv6 addresses from routers. Without this bit they are fixed.
 const LISTENS_TO_ROUTERS: u8 = 8;
 
 /// Runs one input.
@@ -55,13 +55,13 @@ pub fn run(data: &[u8]) {
     for action in input.actions.iter().take(200) {
         world.act(action);
     }
-    world.comes_to_rest();
+    world.come_to_rest();
     if input.modes & ASKS_FOR_ADDRESS == 0 {
-        world.serves_a_correct_peer();
+        world.check_correct_peer();
     }
 }
 
-/// The network, its card, its user, and what peers know of it.
+/// The network, its card, its user, and the state of its peers.
 struct World {
     net: Net,
     card: CheckedCard,
@@ -108,35 +108,35 @@ impl World {
         assert!(net.listen(PORT, Service(1)) && net.bind(53));
         net.begin_ipv6(now, &[9; 16]);
         let mut peers = Peers::default();
-        peers.speak_ipv6 = has(SPEAKS_IPV6);
+        peers.uses_ipv6 = has(SPEAKS_IPV6);
         let mut world = World { net, card, user: User::default(), peers, now };
-        world.speaks(usize::MAX);
+        world.transmit(usize::MAX);
         world
     }
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::Wait { millis } => self.waits(Micros::from_millis(u64::from(*millis))),
-            Action::Speak { room } => drop(self.speaks(usize::from(*room))),
-            Action::User(deed) => self.user.does(deed, self.now, &mut self.net, &self.peers),
+            Action::Wait { millis } => self.wait(Micros::from_millis(u64::from(*millis))),
+            Action::Speak { room } => drop(self.transmit(usize::from(*room))),
+            Action::User(action) => self.user.perform(action, self.now, &mut self.net, &self.peers),
             Action::Greet { peer, port } => {
                 for kind in [Kind::Syn, Kind::Any(0x10)] {
                     let frame = self.peers.handshake(*peer, *port, kind);
-                    self.hears(frame, Checksum::Unknown);
-                    self.speaks(usize::MAX);
+                    self.receive(frame, Checksum::Unknown);
+                    self.transmit(usize::MAX);
                 }
             }
             Action::Peer { frame, checksum_is_known } => {
                 if let Some(frame) = self.peers.frame(frame) {
                     let checksum =
                         if *checksum_is_known { Checksum::Verified } else { Checksum::Unknown };
-                    self.hears(frame, checksum);
+                    self.receive(frame, checksum);
                 }
             }
         }
     }
 
-    fn hears(&mut self, frame: Vec<u8>, checksum: Checksum) -> Vec<Event> {
+    fn receive(&mut self, frame: Vec<u8>, checksum: Checksum) -> Vec<Event> {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, checksum);
         let mut events = Events::new();
         assert_eq!(
@@ -144,33 +144,34 @@ impl World {
             Route::Here,
             "there is one core"
         );
-        self.user.hears(&events, &frame, &mut self.net, &self.peers);
+        self.user.receive(&events, &frame, &mut self.net, &self.peers);
         events.into_iter().collect()
     }
 
-    fn waits(&mut self, span: Micros) {
+    fn wait(&mut self, span: Micros) {
         self.now = self.now + span;
         let mut events = Events::new();
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(100));
         let nothing = Frame::new(Box::default(), 0..0, Checksum::Unknown);
-        self.user.hears(&events, &nothing, &mut self.net, &self.peers);
+        self.user.receive(&events, &nothing, &mut self.net, &self.peers);
     }
 
-    /// The network says what it has to say, into this many places of the card's ring.
-    fn speaks(&mut self, room: usize) -> Vec<Segment> {
+    /// Lets the network send, while the card's ring has `room` free places. Returns the sent TCP
+    /// segments.
+    fn transmit(&mut self, room: usize) -> Vec<Segment> {
         self.card.ring = room;
         self.net.output(self.now, &mut self.card, &mut Budget::new(1_000));
         let frames: Vec<Vec<u8>> = self.card.sent.drain(..).collect();
-        frames.iter().filter_map(|frame| self.peers.hear(frame)).collect()
+        frames.iter().filter_map(|frame| self.peers.record(frame)).collect()
     }
 
-    fn comes_to_rest(&mut self) {
-        self.user.aborts_all(&mut self.net);
+    fn come_to_rest(&mut self) {
+        self.user.abort_all(&mut self.net);
         for _ in 0..DEADLINES_MAX {
-            self.speaks(usize::MAX);
+            self.transmit(usize::MAX);
             let Some(deadline) = self.net.next_deadline() else { break };
-            self.waits(deadline.since(self.now));
-            self.user.aborts_all(&mut self.net);
+            self.wait(deadline.since(self.now));
+            self.user.abort_all(&mut self.net);
             if self.net.connection_count() == 0
                 && deadline.since(Instant::START) > Micros::from_secs(7_200)
             {
@@ -178,20 +179,20 @@ impl World {
             }
         }
         self.now = self.now + Micros::from_secs(3_600);
-        self.waits(Micros(0));
-        self.speaks(usize::MAX);
+        self.wait(Micros(0));
+        self.transmit(usize::MAX);
         assert_whole(&self.net, SIZES);
     }
 
     /// A new peer opens a connection, and its bytes arrive.
-    fn serves_a_correct_peer(&mut self) {
+    fn check_correct_peer(&mut self) {
         self.net.listen(PORT, Service(1));
-        let mut friend = peers::Friend::new();
-        self.hears(friend.syn(), Checksum::Unknown);
-        let answers = self.speaks(usize::MAX);
+        let mut peer = peers::CorrectPeer::new();
+        self.receive(peer.syn(), Checksum::Unknown);
+        let answers = self.transmit(usize::MAX);
         let answer =
-            answers.iter().find(|segment| friend.is_answer(segment)).expect("a SYN is answered");
-        let events = self.hears(friend.request(answer), Checksum::Unknown);
+            answers.iter().find(|segment| peer.is_answer(segment)).expect("a SYN is answered");
+        let events = self.receive(peer.request(answer), Checksum::Unknown);
         assert!(
             events.iter().any(|event| matches!(event, Event::Accepted { .. })),
             "a correct peer is served"

@@ -1,10 +1,10 @@
 //! HPACK: blocks of fields, decoded and encoded.
 //!
-//! The first byte says whether the rest are blocks from a peer, or a response with a head to be
-//! encoded.
+//! The first byte selects the content of the rest: blocks from a peer, or a status and fields to
+//! encode.
 //!
 //! Oracles:
-//! - Any input: no panic, and no more is kept than the limits say.
+//! - Any input: no panic, and the decoder keeps at most the allowed number of fields and bytes.
 //! - As long as both decoders accept the blocks, they read the same fields from each. This also
 //!   holds after a block with more fields than the engine's decoder keeps.
 //! - Both decoders read the encoder's output. The encoder fails only when the buffer is full.
@@ -14,7 +14,7 @@ use http2::{
     Decoder, FIELDS_MAX, FieldList, LIST_BYTES_MAX, encode_field, encode_secret, encode_status,
 };
 
-/// What a field counts beside its name and its value (RFC 9113 section 6.5.2).
+/// The octets that a field counts in addition to its name and value (RFC 9113 section 6.5.2).
 const FIELD_OVERHEAD: usize = 32;
 
 /// The size of the encoder's buffer. Inputs can exceed it.
@@ -43,11 +43,11 @@ fn decode(mut bytes: &[u8]) {
         let Ok(()) = result else { return };
         let Ok(expected) = theirs.decode(block) else { return };
         if fields.is_too_large() {
-            assert!(pairs.len() < expected.len(), "something is left out");
+            assert!(pairs.len() < expected.len(), "a list that is too large lacks fields");
             let mut expected = expected.iter();
             assert!(
                 pairs.iter().all(|pair| expected.any(|other| other == pair)),
-                "a kept field is not one of the block's"
+                "a kept field is not in the block"
             );
         } else {
             assert_eq!(pairs, expected, "{block:02x?}");
@@ -55,7 +55,7 @@ fn decode(mut bytes: &[u8]) {
     }
 }
 
-/// The fields that were kept of a block, which are never more than the limits allow.
+/// The fields of a block that the decoder has kept. Checks their limits.
 fn pairs(fields: &FieldList) -> Vec<Pair> {
     let pairs: Vec<Pair> =
         fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
@@ -94,5 +94,5 @@ fn encode(bytes: &[u8]) {
     assert_eq!(theirs.as_ref().ok(), Some(&expected), "another decoder reads the encoded fields");
     let mut fields = FieldList::new();
     assert_eq!(Decoder::new().decode(&block, &mut fields), Ok(()));
-    assert!(fields.is_too_large() || pairs(&fields) == expected, "and so does our own");
+    assert!(fields.is_too_large() || pairs(&fields) == expected, "our decoder reads them, too");
 }

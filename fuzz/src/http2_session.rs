@@ -2,16 +2,16 @@
 //! the client's state judges it.
 //!
 //! Oracles:
-//! - Any input: no panic, nothing is asked after the end, and nothing is queued without room for it
-//!   (`http_session::world`).
+//! - Any input: no panic. The session asks for nothing after its end, and queues output only where
+//!   there is buffer space (`http_session::world`).
 //! - The server sends only frames of the kinds that a server sends. Each answer is a head and a
 //!   body of the declared length, with the site's bytes. After the end of a stream only its reset
 //!   follows, or the reason why the connection ends (`reading`).
-//! - No more is sent than the windows of the connection and of the stream allow, and no more is
-//!   asked for than came (`reading`).
-//! - A client that sends nothing is not answered for ever: answers, and streams that end badly,
-//!   count against a budget (`reading`).
-//! - What a program admits is taken and released. Room and answers always advance a connection.
+//! - The server sends at most the bytes that the windows of the connection and of the stream allow.
+//!   It opens its own windows by at most the bytes received (`reading`).
+//! - Acknowledgments and streams that end with an error count against a flood budget (`reading`).
+//! - Memory that a program admits for a body is released in the end. More buffer space and replies
+//!   always advance a connection.
 
 mod reading;
 mod script;
@@ -27,11 +27,11 @@ use reading::Reading;
 /// The most streams that are served at a time.
 const STREAMS_MAX: usize = 100;
 
-/// The most memory that a session uses without admission: the field table, and answers that wait
+/// The most memory that a session uses without admission: the field table, and output that waits
 /// for buffer space.
-const UNASKED_BYTES_MAX: usize = 32 * 1024;
+const UNADMITTED_BYTES_MAX: usize = 32 * 1024;
 
-/// With as much room as this, no session waits for more without having said anything.
+/// With this much buffer space, a session sends something before it waits for more space.
 const ROOM_ENOUGH: usize = 1 << 20;
 
 /// Runs one input.
@@ -52,22 +52,22 @@ fn converse(send_room: usize, steps: &[Step], pace: Pace) {
     let mut party = Conversation::run(Server::new(send_room), steps, pace).party;
     let waits_for = party.session.waits_for();
     assert!(party.world.closed || waits_for != HttpWaitsFor::SendRoom, "there was room");
-    party.reading.ends(party.world.closed);
+    party.reading.check_end(party.world.closed);
     if !party.world.closed {
         party.session.peer_closed(&mut party.world);
     }
     assert_eq!(party.world.admitted, 0, "an admitted body is released in the end");
 }
 
-/// A session, its server, and what the client makes of what it hears.
+/// A session, its server, and the client's reader.
 struct Server {
     session: Http2Session,
     world: World,
     reading: Reading,
     send_room: usize,
     taken: usize,
-    /// What had been said when there was room last.
-    said: usize,
+    /// The bytes sent when the session waited for buffer space last.
+    sent_before: usize,
 }
 
 impl Server {
@@ -75,18 +75,18 @@ impl Server {
         let mut world = World::small();
         let session = Http2Session::connected(&mut world);
         let reading = Reading::new(world.contents.clone());
-        Server { session, world, reading, send_room, taken: 0, said: 0 }
+        Server { session, world, reading, send_room, taken: 0, sent_before: 0 }
     }
 
-    fn is_read(&mut self) {
+    fn read_output(&mut self) {
         self.reading.read(&self.world.sent);
         assert!(
             self.world.admitted <= STREAMS_MAX * BODY_BYTES_MAX,
             "each stream has at most one body"
         );
         assert!(
-            self.session.kept_bytes() <= KEPT_BYTES_MAX + UNASKED_BYTES_MAX,
-            "the session keeps no more than its limit"
+            self.session.kept_bytes() <= KEPT_BYTES_MAX + UNADMITTED_BYTES_MAX,
+            "the session keeps more than its limit"
         );
     }
 }
@@ -95,21 +95,21 @@ impl Party for Server {
     const KEPT_BYTES_MAX: usize = HEAD_BYTES_MAX;
 
     fn bytes_arrived(&mut self, bytes: &[u8]) -> usize {
-        self.reading.client.says(self.taken, bytes);
+        self.reading.client.sends(self.taken, bytes);
         let taken = self.session.bytes_arrived(bytes, &mut self.world);
         self.taken += taken;
-        self.is_read();
+        self.read_output();
         taken
     }
 
     fn stopping(&mut self) {
         self.session.stopping(&mut self.world);
-        self.is_read();
+        self.read_output();
     }
 
     fn deadline_expired(&mut self) {
         self.session.deadline_expired(&mut self.world);
-        self.is_read();
+        self.read_output();
     }
 
     fn peer_closed(&mut self) {
@@ -126,14 +126,14 @@ impl Party for Server {
         self.world.closed
     }
 
-    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+    fn serve(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             HttpWaitsFor::Bytes => Waits::ForBytes,
             HttpWaitsFor::Nothing => Waits::ForNothing,
             HttpWaitsFor::Us if held => Waits::ForAnswer,
             HttpWaitsFor::Us => {
                 match self.world.stage.take() {
-                    Some(Stage::Asked(Method::Post | Method::Put)) => {
+                    Some(Stage::Requested(Method::Post | Method::Put)) => {
                         self.world.admitted += BODY_BYTES_MAX;
                         self.session
                             .admitted(BodyAdmission::whole(BODY_BYTES_MAX), &mut self.world);
@@ -143,18 +143,18 @@ impl Party for Server {
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }
-                Waits::NoMore
+                Waits::Served
             }
             HttpWaitsFor::SendRoom => {
-                let has_spoken = self.world.sent.len()
-                    > std::mem::replace(&mut self.said, self.world.sent.len());
+                let has_sent = self.world.sent.len()
+                    > std::mem::replace(&mut self.sent_before, self.world.sent.len());
                 assert!(
-                    has_spoken || self.world.send_room < ROOM_ENOUGH,
-                    "any room is enough to go on"
+                    has_sent || self.world.send_room < ROOM_ENOUGH,
+                    "the session waits although there is buffer space"
                 );
                 let room = more_room(pace, self.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);
-                Waits::NoMore
+                Waits::Served
             }
         }
     }

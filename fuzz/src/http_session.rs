@@ -2,14 +2,14 @@
 //! reader.
 //!
 //! Oracles:
-//! - Any input: no panic, nothing is asked after the end, and no response is begun without room for
-//!   its head (`world`).
-//! - Responses are well-formed, one for each request that the server says it has answered, in
-//!   order. Bodies are the site's, as long as the head says (`reading`).
-//! - A program gets each request once. Each body that it admits is taken and released. It gives the
-//!   same answer to everything.
-//! - Neither the cuts between segments nor the buffer space change which requests are seen and what
-//!   is answered. So a cut cannot smuggle a request.
+//! - Any input: no panic. The session asks for nothing after its end, and begins a response only
+//!   when there is buffer space for its head (`world`).
+//! - Responses are well-formed. There is one for each request in the access log, in order. Bodies
+//!   are the site's, and have the declared length (`reading`).
+//! - A program gets each request once. Each body that it admits is taken and released. The program
+//!   gives the same reply to every request.
+//! - Neither the cuts between segments nor the buffer space change the requests that the server
+//!   sees, or its responses. So a cut cannot smuggle a request.
 
 pub(crate) mod reading;
 pub(crate) mod world;
@@ -20,7 +20,7 @@ use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
 use world::{BODY_BYTES_MAX, Stage, World, program_reply};
 
-/// By what the program names a body that it wants as it comes.
+/// The program's number for a body that it takes piece by piece.
 const NUMBER: u64 = 7;
 
 /// Runs one input.
@@ -80,7 +80,7 @@ impl Party for Server {
         self.world.closed
     }
 
-    fn is_served(&mut self, pace: Pace, _held: bool) -> Waits {
+    fn serve(&mut self, pace: Pace, _held: bool) -> Waits {
         match self.session.waits_for() {
             HttpWaitsFor::Bytes => Waits::ForBytes,
             HttpWaitsFor::Nothing => {
@@ -90,10 +90,10 @@ impl Party for Server {
             HttpWaitsFor::Us => {
                 if core::mem::take(&mut self.world.has_piece) {
                     self.session.piece_taken(NUMBER, &mut self.world);
-                    return Waits::NoMore;
+                    return Waits::Served;
                 }
                 match self.world.stage.take() {
-                    Some(Stage::Asked(method @ (Method::Post | Method::Put))) => {
+                    Some(Stage::Requested(method @ (Method::Post | Method::Put))) => {
                         let admission = BodyAdmission {
                             number: (method == Method::Put).then_some(NUMBER),
                             ..BodyAdmission::whole(BODY_BYTES_MAX)
@@ -106,12 +106,12 @@ impl Party for Server {
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }
-                Waits::NoMore
+                Waits::Served
             }
             HttpWaitsFor::SendRoom => {
                 let room = more_room(pace, self.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);
-                Waits::NoMore
+                Waits::Served
             }
         }
     }
@@ -127,7 +127,7 @@ impl Server {
 
     fn assert_same(&self, other: &Server) {
         let (ours, theirs) = (&self.world, &other.world);
-        assert_eq!(ours.log, theirs.log, "which requests are seen does not depend on cuts");
+        assert_eq!(ours.log, theirs.log, "the seen requests do not depend on cuts");
         let sent = [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
         assert_eq!(sent[0], sent[1], "responses do not depend on cuts");
         assert_eq!(ours.closed, theirs.closed, "the end does not depend on cuts");

@@ -1,5 +1,5 @@
-//! Messages: a message from any sender is parsed, decoded and summarized however it is cut. A
-//! message that a user writes reads back unchanged.
+//! Messages: any message is parsed, decoded and summarized, with the same result for all cuts. A
+//! message that a user composes reads back unchanged.
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
@@ -44,7 +44,7 @@ pub fn run(data: &[u8]) {
     });
 }
 
-/// What all readers read alike is what is shown.
+/// Checks that the unambiguous addresses of a field are the addresses that the webmail shows.
 fn check_unambiguous(field: &Field<'_>) {
     let mailboxes = field.addresses().into_iter().flat_map(|entry| match entry {
         Address::Mailbox(mailbox) => vec![mailbox],
@@ -73,7 +73,7 @@ fn pieces<'a>(mut bytes: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [
     })
 }
 
-/// Parts are nested, or follow each other.
+/// Checks that parts are nested or follow each other, and lie inside the message.
 fn check(message: &[u8], structure: &Structure) {
     assert!((1..=PARTS_MAX + usize::from(structure.is_cut)).contains(&structure.parts.len()));
     let mut ends = Vec::new();
@@ -91,36 +91,36 @@ fn check(message: &[u8], structure: &Structure) {
 
 fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
     let body = &message[part.body.start as usize..part.body.end as usize];
-    let meant = |cuts: &[u8]| {
+    let decoded = |cuts: &[u8]| {
         let (mut decoder, mut out) = (BodyDecoder::new(part.encoding), Vec::new());
         pieces(body, cuts).for_each(|piece| decoder.bytes_arrived(piece, &mut out));
         decoder.body_ended(&mut out);
         out
     };
-    let said = |cuts: &[u8]| {
+    let text = |cuts: &[u8]| {
         let (mut decoder, mut out) = (TextDecoder::new(part), String::new());
         pieces(body, cuts).for_each(|piece| decoder.bytes_arrived(piece, &mut out));
         decoder.body_ended(&mut out);
         out
     };
-    assert_eq!(meant(cuts), meant(&[u8::MAX]), "bytes do not depend on cuts");
-    assert_eq!(said(cuts), said(&[u8::MAX]), "text does not depend on cuts");
+    assert_eq!(decoded(cuts), decoded(&[u8::MAX]), "bytes do not depend on cuts");
+    assert_eq!(text(cuts), text(&[u8::MAX]), "text does not depend on cuts");
 }
 
 fn summary(message: &[u8]) {
     let (mut bytes, mut again) = ([0; SUMMARY_BYTES], [0; SUMMARY_BYTES]);
     let (length, conversation) = summarize(message, &mut bytes);
-    let summary = Summary::read(&bytes[..length]).expect("what is made can be read");
+    let summary = Summary::read(&bytes[..length]).expect("a new summary can be read");
     assert_eq!(conversation, summary.conversation);
     let written = summary.write(&mut again);
-    assert_eq!(&again[..written], &bytes[..length], "a summary comes back as it was");
+    assert_eq!(&again[..written], &bytes[..length], "a summary is written as it was read");
     if let Some(summary) = Summary::read(message) {
         let length = summary.write(&mut bytes);
-        assert_eq!(&bytes[..length], message, "what is read was written");
+        assert_eq!(&bytes[..length], message, "an accepted summary is written as it was read");
     }
 }
 
-/// A message as a user writes it. It reads back as it was written.
+/// Composes the message of a user, and checks that it reads back unchanged. Returns the message.
 fn written(input: &Input<'_>) -> Vec<u8> {
     let from =
         HeaderMailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
@@ -140,7 +140,7 @@ fn written(input: &Input<'_>) -> Vec<u8> {
         files: Files::Some,
     };
     let mut message = Vec::new();
-    let mut composer = Composer::begin(&new, &mut message).expect("the addresses are sound");
+    let mut composer = Composer::begin(&new, &mut message).expect("the addresses are valid");
     composer
         .file_began(&AttachedFile { name: input.subject, media_type: input.name }, &mut message);
     pieces(input.file, &input.cuts).for_each(|piece| composer.bytes_arrived(piece, &mut message));
@@ -154,12 +154,12 @@ fn written(input: &Input<'_>) -> Vec<u8> {
     let expected = Address::Mailbox(HeaderMailbox { name: as_line(input.name), ..from.clone() });
     assert_eq!(field("To").addresses(), [expected.clone(), expected]);
     let structure = read(&message, &[u8::MAX]);
-    let [_, _, file] = &structure.parts[..] else { panic!("a text and a file were written") };
-    let mut meant = Vec::new();
+    let [_, _, file] = &structure.parts[..] else { panic!("the message has a text and a file") };
+    let mut decoded = Vec::new();
     let mut decoder = BodyDecoder::new(file.encoding);
-    decoder.bytes_arrived(&message[file.body.start as usize..file.body.end as usize], &mut meant);
-    decoder.body_ended(&mut meant);
-    assert_eq!(meant, input.file);
+    decoder.bytes_arrived(&message[file.body.start as usize..file.body.end as usize], &mut decoded);
+    decoder.body_ended(&mut decoded);
+    assert_eq!(decoded, input.file);
     assert!(message.split(|byte| *byte == b'\n').all(|line| line.len() <= 999));
     message
 }

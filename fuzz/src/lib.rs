@@ -1,13 +1,13 @@
-//! Fuzz targets: what each does with the fuzzer's bytes, and what must be true afterwards.
+//! Fuzz targets. Each one uses the fuzzer's bytes as input of some crates, and checks the results.
 //!
-//! Each module is one target. Its `run` takes the bytes, drives a crate of the engine with them,
-//! and panics when a promise is broken. Oracles here are simple and know nothing of the code that
-//! they judge. Where they need a second opinion (dot-stuffing, checksums of the disk and of
-//! packets), they have their own, written from the RFC or from `docs/format.md`.
+//! Each public module is one target. Its `run` takes the bytes, drives a crate of the engine with
+//! them, and panics when a promise is broken. The oracles are simple and do not use the code that
+//! they check. For dot-stuffing and for the checksums of the disk and of packets, they have an
+//! implementation of their own, written from the RFC or from `docs/format.md`.
 //!
 //! Invariants:
-//! - The same bytes do the same: no clock, no chance, no state between two runs.
-//! - A run takes milliseconds. Requests in the bytes are reduced to that, never refused.
+//! - A run depends only on its bytes: it uses no clock and no randomness, and keeps no state.
+//! - A run takes milliseconds. Large numbers in the bytes are reduced, so no input is refused.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -33,7 +33,7 @@ pub mod smtp_session;
 pub mod tcp;
 pub mod tls;
 
-/// Worlds are made and dropped by the thousand, each with tables of megabytes at addresses of 64.
-/// The C library's allocator splits what it gets back from these until it holds gigabytes.
+/// Targets create and drop thousands of test worlds. Each has tables of megabytes, aligned to 64
+/// bytes. The C library's allocator splits the freed tables until the process holds gigabytes.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,5 +1,5 @@
-//! Dates, trace fields, and the changes to a relayed header, each against a slower and simpler
-//! oracle.
+//! Dates, trace fields, and the changes to the header of a relayed message. A slower and simpler
+//! oracle checks each of them.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use message::{
     Received, Reviser, Revision, WithProtocol, date_time, return_path,
 };
 
-/// Where the colon of a field is looked for.
+/// The number of bytes in which a field's colon must be found.
 const HELD_BYTES_MAX: usize = 256;
 
 #[derive(Arbitrary, Debug)]
@@ -37,11 +37,11 @@ pub fn run(data: &[u8]) {
 
 fn dates([first, second]: [u64; 2]) {
     let mut now = DateTimeNow::new(UnixTime::from_seconds(first));
-    // Near each other and far from each other.
+    // Times close to each other and far from each other.
     for seconds in [first, second, second % 300_000_000_000, first.wrapping_add(1)] {
         let time = UnixTime::from_seconds(seconds);
         let text = date_time(time);
-        assert_eq!(now.at(time), &text, "the date of the present is that of the time");
+        assert_eq!(now.at(time), &text, "the cached date equals the computed date");
         let (year, month, day) = calendar(time.seconds().min(253_402_300_799) / 86_400);
         let names =
             ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -55,8 +55,8 @@ fn dates([first, second]: [u64; 2]) {
     }
 }
 
-/// Year, month from 0 and day from 1 of a day after 1970-01-01. It counts year by year and month by
-/// month, after whole cycles of the calendar, which are 400 years long.
+/// Year, month from 0 and day from 1 of a day after 1970-01-01. The function skips whole cycles of
+/// the calendar, which have 400 years. Then it counts year by year and month by month.
 fn calendar(mut days: u64) -> (u64, usize, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -104,7 +104,7 @@ fn trace(input: &Input<'_>) {
         "a field is written whole or not at all"
     );
     assert!(written.is_none_or(|length| small[..length] == *field));
-    // It is one hop, and no more, whatever the peer says of itself.
+    // The field is exactly one hop, whatever name the peer gives.
     assert_eq!(revised(field, &[]), (field.to_vec(), 1));
 }
 
@@ -116,12 +116,12 @@ fn paths(input: &Input<'_>) {
     assert_eq!(
         length,
         "Return-Path: <>\r\n".len() + path.len(),
-        "each byte is there, or a sign in its place"
+        "each byte is kept, or replaced by one character"
     );
 }
 
-/// So many lines, each with its CRLF, all but the first folded, and no control character except the
-/// tab of a fold.
+/// Checks that a field has `lines` lines, each with its CRLF. All but the first begin with a tab,
+/// which is the only control character.
 fn check_field(field: &[u8], lines: usize) {
     let text: Vec<&[u8]> = field.split_inclusive(|byte| *byte == b'\n').collect();
     assert_eq!(text.len(), lines, "a peer adds no line: {:?}", String::from_utf8_lossy(field));
@@ -140,11 +140,11 @@ fn check_field(field: &[u8], lines: usize) {
 fn hops(message: &[u8], cuts: [u8; 4]) {
     let whole = revised(message, &[]);
     assert_eq!(whole.1, hops_line_by_line(message));
-    assert_eq!(revised(message, &cuts), whole, "what comes out does not depend on cuts");
+    assert_eq!(revised(message, &cuts), whole, "the result does not depend on cuts");
 }
 
-/// The result for another server's message that arrives in pieces of these sizes, and its hops. No
-/// more than one piece's size is taken at a time.
+/// Revises another server's message. It arrives in pieces of the sizes `cuts`, and the output takes
+/// at most the size of the piece before at once. Returns the revised message and its hops.
 fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     let now = date_time(UnixTime::from_seconds(0));
     let own = Reviser { hostname: "mail.test", identifier: b"x", author: "", now: &now };
@@ -175,7 +175,7 @@ fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     (out, revision.hops())
 }
 
-/// The header lines with the field's name, ignoring white space after the name.
+/// Counts the lines of the header that begin with the name `Received`, white space, and a colon.
 fn hops_line_by_line(message: &[u8]) -> u16 {
     let lines = message.split_inclusive(|byte| *byte == b'\n');
     let header = lines.take_while(|line| *line != b"\n" && *line != b"\r\n");

@@ -1,4 +1,4 @@
-//! What the targets for the network share: a card that checks what it is given, and packets.
+//! Common parts of the targets for the network: a card that checks each frame, and packets.
 
 pub(crate) mod card;
 pub(crate) mod check;
@@ -18,9 +18,9 @@ pub(crate) fn limits(pools: PoolSizes) -> Limits {
     Limits { connections: 8, half_open: 4, time_wait: 4, pools }
 }
 
-/// Asserts that nothing is lent any more.
+/// Asserts that no connection is left, and that all blocks and queues are back in their pools.
 pub(crate) fn assert_whole(net: &Net, sizes: PoolSizes) {
-    assert_eq!(net.connection_count(), 0, "every connection has its end");
+    assert_eq!(net.connection_count(), 0, "every connection has ended");
     let pools = net.pools();
     let free = (pools.free_blocks(), pools.free_send_queues(), pools.free_receive_queues());
     assert_eq!(

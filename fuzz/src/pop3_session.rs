@@ -2,11 +2,11 @@
 //! reader.
 //!
 //! Oracles:
-//! - Any input: no panic, nothing is asked after the end, an opened maildrop is closed exactly
-//!   once, and only QUIT deletes (`world`).
-//! - There is one well-formed response for each command. Messages and lists come whole and decode
-//!   to what is in the maildrop. QUIT deletes what was marked (`reading`).
-//! - How bytes are cut, and how little room there is, changes nothing that the client hears.
+//! - Any input: no panic. The session asks for nothing after its end, closes an opened maildrop
+//!   exactly once, and deletes messages only at QUIT (`world`).
+//! - There is one well-formed response for each command. Messages and lists are complete and decode
+//!   to the content of the maildrop. QUIT deletes the marked messages (`reading`).
+//! - Neither the cuts of the bytes nor the buffer space change the responses.
 
 mod reading;
 mod world;
@@ -17,14 +17,14 @@ use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
 use world::World;
 
-/// What the first bytes of an input say.
+/// The settings of a run, from the first bytes of an input.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    /// Which messages are in the maildrop.
+    /// A set of bits that selects the messages in the maildrop.
     messages: u8,
-    /// Room that the client makes whenever there is none.
+    /// The buffer space that the client frees whenever none is left.
     send_room: usize,
-    /// Bytes of a message that come at once.
+    /// The bytes of a message that the store returns at once.
     read_bytes: usize,
 }
 
@@ -54,7 +54,7 @@ struct Server {
     session: Session,
     world: World,
     settings: Settings,
-    /// Bytes of the message that is being read that the session has taken.
+    /// The number of bytes that the session has taken of the message that it reads.
     read: usize,
 }
 
@@ -85,7 +85,7 @@ impl Party for Server {
         self.world.closed
     }
 
-    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+    fn serve(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             Pop3WaitsFor::Bytes => return Waits::ForBytes,
             Pop3WaitsFor::Handshake | Pop3WaitsFor::Nothing => return Waits::ForNothing,
@@ -101,7 +101,7 @@ impl Party for Server {
                 self.session.deleted(result, &mut self.world);
             }
         }
-        Waits::NoMore
+        Waits::Served
     }
 }
 
@@ -134,7 +134,7 @@ impl Server {
 
     fn message_comes(&mut self, pace: Pace) {
         let reading =
-            self.world.reading.clone().expect("a message is waited for that is being read");
+            self.world.reading.clone().expect("the session waits for a message that it reads");
         let rest = &reading.bytes[self.read..];
         let failed = reading.fails_after.is_some_and(|after| self.read >= after);
         if rest.is_empty() || failed {
@@ -155,7 +155,7 @@ impl Server {
         let (ours, theirs) = (&self.world, &other.world);
         let sent = [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
         assert_eq!(sent[0], sent[1], "responses do not depend on cuts");
-        assert_eq!(ours.log, theirs.log, "what is asked of the server does not depend on cuts");
+        assert_eq!(ours.log, theirs.log, "requests to the server do not depend on cuts");
         assert_eq!(ours.closed, theirs.closed, "the end does not depend on cuts");
     }
 }

@@ -1,8 +1,8 @@
-//! Scripts of a conversation: the client's bytes as they are, and what else happens in between.
+//! Scripts of a conversation: the client's bytes, with events between them.
 //!
-//! The fuzzer's bytes are the client's. A few byte values that occur in no UTF-8 text are events.
-//! So seeds are readable, words of a dictionary fit in anywhere, and a mutation of one byte moves a
-//! cut or makes the deadline expire.
+//! Most of the fuzzer's bytes are the client's bytes. A few byte values that never occur in UTF-8
+//! text are events. So seeds are readable, a dictionary's words are valid at any place, and the
+//! mutation of one byte moves a cut or makes the deadline expire.
 //!
 //! | byte | what happens |
 //! |---|---|
@@ -18,27 +18,27 @@
 /// One step of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The client has sent these.
+    /// The client has sent these bytes.
     Bytes(Vec<u8>),
     /// A segment ends.
     Cut,
-    /// Something happens between two segments.
+    /// An event between two segments.
     Event(Event),
 }
 
-/// What happens beside the client's bytes.
+/// An event other than the client's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     Stopping,
     DeadlineExpired,
     PeerClosed,
-    /// Nothing that takes time is answered.
+    /// From now on slow results are held back.
     Hold,
-    /// It is again.
+    /// From now on slow results are given again.
     Answer,
 }
 
-/// The bytes that a client may send in all.
+/// The most bytes that a client sends in one script.
 const BYTES_MAX: usize = 60_000;
 
 /// Reads a script.
@@ -76,7 +76,7 @@ fn take(bytes: &mut &[u8], count: usize) -> Vec<u8> {
     taken.to_vec()
 }
 
-/// The client sends these. Returns how many they are.
+/// Appends bytes of the client to the script. Returns their number.
 pub(crate) fn send(steps: &mut Vec<Step>, bytes: &[u8]) -> usize {
     if let Some(Step::Bytes(sent)) = steps.last_mut() {
         sent.extend_from_slice(bytes);
@@ -86,13 +86,13 @@ pub(crate) fn send(steps: &mut Vec<Step>, bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// How the client's bytes are handed over.
+/// The pieces in which the session gets the client's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
-    /// In the segments that the script says.
+    /// The segments of the script.
     AsCut,
-    /// All that come before an event at once.
+    /// All bytes before an event in one piece.
     AtOnce,
-    /// Each by itself.
+    /// Single bytes.
     ByteByByte,
 }

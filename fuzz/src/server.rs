@@ -1,13 +1,13 @@
 //! The whole server: the engine in the simulated machine, with clients that speak SMTP, POP3 and
-//! HTTP over IPv4 and IPv6 at the same time. The wire does not always carry, and the disk carries
-//! out requests in any order.
+//! HTTP over IPv4 and IPv6 at the same time. The wire loses and changes frames, and the disk
+//! carries out requests in any order.
 //!
-//! The bytes say what happens, one event after the other. Then all faults end: clients finish, and
-//! a well-behaved client is served.
+//! The input is a list of actions. After them all faults end: the clients finish, and a correct
+//! client is served.
 //!
 //! Oracles: no panic. Every frame that the engine sends is well-formed (`network::check`). The
-//! engine neither spins nor ends. Acknowledged messages are in the mailbox, and no more messages
-//! than were sent. In the end nothing is held.
+//! engine neither spins nor ends. Acknowledged messages are in the mailbox. In the end no resource
+//! is in use.
 
 mod action;
 mod room;
@@ -18,7 +18,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use action::Action;
 use room::Room;
 
-/// Things that happen in one input.
+/// The most actions of one input.
 const ACTIONS_MAX: usize = 120;
 
 /// Runs one input.
@@ -33,6 +33,6 @@ pub fn run(data: &[u8]) {
         let Ok(action) = Action::arbitrary(&mut input) else { break };
         room.act(&action);
     }
-    room.comes_to_rest();
+    room.come_to_rest();
     service::check(&mut room);
 }

@@ -1,7 +1,8 @@
-//! The packed site: a valid pack with changes, or any bytes. It is checked and then served.
+//! The packed site: a valid pack with changes, or any bytes. If the server accepts the pack, a
+//! client requests each file.
 //!
-//! Oracles: no panic. An accepted pack serves only what lies inside it, in order, and each file is
-//! found by its path. A client that requests each file gets well-formed responses.
+//! Oracles: no panic. In an accepted pack the paths are in order, and each file is found by its
+//! path. The server sends only bytes of the pack, in well-formed responses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,20 +12,20 @@ use http::{Session, Site, SiteError, SiteFile, pack};
 use crate::http_session::reading;
 use crate::http_session::world::World;
 
-/// Where the header ends, and the bytes of an entry.
+/// The sizes of the pack's header and of the entry of a file.
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 112;
-/// A site lives for ever, so what one process may spend on them is limited. Inputs beyond the limit
-/// are skipped.
-const SPENT_BYTES_MAX: usize = 1 << 30;
+/// The memory of a site is never freed, so the sum of all sites in one process is limited. Inputs
+/// beyond the limit are skipped.
+const SITES_BYTES_MAX: usize = 1 << 30;
 
-static SPENT_BYTES: AtomicUsize = AtomicUsize::new(0);
+static SITES_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Arbitrary, Debug)]
 enum Input {
-    /// A right pack with changes.
+    /// A valid pack with changes.
     Changed(Vec<Change>),
-    /// Any bytes after a right header.
+    /// Any bytes after a valid header.
     Headed(Vec<u8>),
     Raw(Vec<u8>),
 }
@@ -32,17 +33,17 @@ enum Input {
 /// One change of a pack.
 #[derive(Arbitrary, Debug)]
 enum Change {
-    /// A number of 4 bytes in an entry: a place, or a length.
+    /// Another value of a number of 4 bytes in an entry: an offset, or a length.
     Number { entry: u8, field: u8, value: Value },
-    /// Any byte.
+    /// Another value of any byte.
     Byte { at: u16, value: u8 },
-    /// The pack ends elsewhere, and its header says so.
+    /// Another length of the pack, also in its header.
     Length { bytes: u16 },
-    /// The number of files.
+    /// Another number of files in the header.
     Count { files: u8 },
 }
 
-/// A number, as it might go wrong.
+/// The new value of a number.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Value {
     Little(u8),
@@ -64,7 +65,7 @@ pub fn run(data: &[u8]) {
         }
         Input::Raw(bytes) => bytes,
     };
-    if SPENT_BYTES.fetch_add(bytes.len(), Ordering::Relaxed) > SPENT_BYTES_MAX {
+    if SITES_BYTES.fetch_add(bytes.len(), Ordering::Relaxed) > SITES_BYTES_MAX {
         return;
     }
     let pack: &'static [u8] = bytes.leak();
@@ -74,7 +75,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn right() -> Vec<u8> {
+fn valid() -> Vec<u8> {
     let file = |plain: &[u8]| SiteFile {
         content_type: "text/plain".into(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
@@ -87,7 +88,7 @@ fn right() -> Vec<u8> {
 }
 
 fn changed(changes: &[Change]) -> Vec<u8> {
-    let mut pack = right();
+    let mut pack = valid();
     for change in changes.iter().take(16) {
         match change {
             Change::Number { entry, field, value } => {
@@ -128,7 +129,7 @@ fn put(pack: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// What lies at the place of which an entry speaks at `at`.
+/// The bytes of the pack whose offset and length are in `entry` at `at`.
 fn content(pack: &'static [u8], entry: &[u8], at: usize) -> &'static [u8] {
     let number = |at: usize| {
         u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]) as usize
@@ -136,7 +137,7 @@ fn content(pack: &'static [u8], entry: &[u8], at: usize) -> &'static [u8] {
     &pack[number(at)..number(at) + number(at + 4)]
 }
 
-/// Whether a client that asks for each file of an accepted site gets it.
+/// Checks the entries of an accepted site, and requests each file.
 fn check(site: &Site, pack: &'static [u8]) {
     let entries = pack[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).take(site.len());
     assert_eq!(entries.len(), site.len(), "each file has an entry");
@@ -146,16 +147,16 @@ fn check(site: &Site, pack: &'static [u8]) {
         assert!(before < path, "paths are in order");
         before = path;
         let path = std::str::from_utf8(path).expect("a path is text");
-        let resource = site.find(path).expect("each path leads to its file");
+        let resource = site.find(path).expect("each file is found by its path");
         let found: Vec<&[u8]> = resource.representations().map(|one| one.bytes).collect();
         let codings = [64, 72, 80].into_iter().filter(|at| entry[*at..*at + 4] != [0; 4]);
         let contents: Vec<&'static [u8]> = codings.map(|at| content(pack, entry, at)).collect();
-        assert_eq!(found, contents, "what is handed out is what the pack says");
+        assert_eq!(found, contents, "a file has the content that its entry declares");
         serve(*site, path, contents);
     }
 }
 
-/// A client asks for a file, plainly and compressed.
+/// A client requests a file twice: without and with compression.
 fn serve(site: Site, path: &str, contents: Vec<&'static [u8]>) {
     let target: String = path.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let request = format!("GET /{} HTTP/1.1\r\nHost: a\r\n", target.trim_start_matches("%2f"));

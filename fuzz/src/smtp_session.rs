@@ -2,12 +2,11 @@
 //! reader.
 //!
 //! Oracles:
-//! - Any input: no panic, nothing is asked after the end, and what was begun is ended exactly once
-//!   (`world`).
-//! - Replies are well-formed and exactly one for each command. A simple dot-unstuffer finds the
-//!   stored messages in the client's bytes (`reading`): nothing can be smuggled.
-//! - How the bytes are cut into segments, and how little room there is, changes neither the replies
-//!   nor what is stored.
+//! - Any input: no panic. The session asks for nothing after its end. It ends each transaction and
+//!   each message exactly once (`world`).
+//! - Each command has exactly one well-formed reply. A simple dot-unstuffer finds the stored
+//!   messages in the client's bytes (`reading`). So no message can be smuggled.
+//! - Neither the cuts of the bytes nor the buffer space change the replies or the stored messages.
 
 mod reading;
 mod world;
@@ -18,12 +17,13 @@ use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
 use world::World;
 
-/// What the first bytes of an input say.
+/// The settings of a run, from the first bytes of an input.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     message_bytes_max: u64,
-    /// Room that a client makes for replies, and the store for a message, whenever there is none.
+    /// The buffer space for replies that the client frees whenever none is left.
     send_room: usize,
+    /// The space for a message that the store frees whenever none is left.
     message_room: usize,
     login: LoginPolicy,
 }
@@ -90,7 +90,7 @@ impl Party for Server {
         self.world.closed
     }
 
-    fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
+    fn serve(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
             SmtpWaitsFor::Bytes => return Waits::ForBytes,
             SmtpWaitsFor::Handshake | SmtpWaitsFor::Nothing => return Waits::ForNothing,
@@ -110,7 +110,7 @@ impl Party for Server {
             SmtpWaitsFor::MessageRoom => {
                 assert!(
                     self.world.message_room == 0,
-                    "room is waited for only where there is none"
+                    "the session waits for space only if none is left"
                 );
                 self.world.message_room = more_room(pace, self.settings.message_room);
                 self.session.message_room(&mut self.world);
@@ -120,7 +120,7 @@ impl Party for Server {
                 self.world.send_room = self.world.send_room.saturating_add(room);
             }
         }
-        Waits::NoMore
+        Waits::Served
     }
 }
 
@@ -138,8 +138,8 @@ impl Server {
             let replies =
                 [ours, theirs].map(|world| String::from_utf8_lossy(&world.sent).into_owned());
             assert_eq!(replies[0], replies[1], "replies do not depend on cuts");
-            assert_eq!(ours.log, theirs.log, "what is asked of the server does not depend on cuts");
+            assert_eq!(ours.log, theirs.log, "requests to the server do not depend on cuts");
         }
-        assert_eq!(ours.stored, theirs.stored, "what is stored does not depend on cuts");
+        assert_eq!(ours.stored, theirs.stored, "stored messages do not depend on cuts");
     }
 }

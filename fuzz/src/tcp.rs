@@ -1,13 +1,13 @@
-//! TCP: two of our own networks, one that connects and one that listens, over a wire that does what
-//! the fuzzer's bytes say.
+//! TCP: two of our own networks, one that connects and one that listens. The fuzzer's bytes control
+//! the wire between them.
 //!
-//! The bytes are choices in the order in which they come up: what a session takes and writes, and
-//! what happens to a frame. When they run out there are no more faults, so every conversation ends.
-//! It ends well unless a side aborted it or many frames were lost.
+//! Each byte is a choice: how much a session reads or writes next, or what happens to the next
+//! frame. After the last byte no fault occurs, so every conversation ends. It ends with a normal
+//! close unless one side aborted or many frames were lost.
 //!
-//! Oracles: bytes arrive as they were sent. An end that is told of a normal close has heard and was
-//! heard in full. In the end no connection is left and nothing is lent. Every frame is well-formed
-//! (`network::check`).
+//! Oracles: bytes arrive as they were sent. If one end reports a normal close, both ends have
+//! received everything. In the end no connection is left, and all buffers are back in their pools.
+//! Every frame is well-formed (`network::check`).
 
 mod end;
 mod wire;
@@ -21,7 +21,7 @@ use crate::network::assert_whole;
 use end::End;
 use wire::Wire;
 
-/// Choices, in the order in which they come up; zero once there are no more.
+/// The fuzzer's choices, in their order. After the last one every choice is zero.
 pub(crate) struct Choices<'a> {
     bytes: &'a [u8],
 }
@@ -33,17 +33,17 @@ impl Choices<'_> {
         first
     }
 
-    /// Whether everything is left to chance's absence from now on.
+    /// Whether no choice is left.
     fn are_over(&self) -> bool {
         self.bytes.is_empty()
     }
 }
 
-/// Steps after which a conversation stands still.
+/// The most steps of a conversation.
 const STEPS_MAX: u32 = 60_000;
-/// No connection outlives this without a word from its peer.
+/// The most time of a conversation.
 const TIME_MAX: Micros = Micros::from_secs(6 * 3600);
-/// So many lost frames do no harm.
+/// This many lost frames do not prevent a normal close.
 const HARMLESS_LOSSES: u32 = 3;
 
 fn pool_sizes(choice: u8) -> PoolSizes {
@@ -74,8 +74,8 @@ pub fn run(data: &[u8]) {
     ends[0].connect(now, addresses[1]);
     for _ in 0..STEPS_MAX {
         for (side, end) in ends.iter_mut().enumerate() {
-            end.works(now, &mut choices);
-            end.speaks(now, &mut choices, |frame, choices| {
+            end.act(now, &mut choices);
+            end.transmit(now, &mut choices, |frame, choices| {
                 wire.send(now, 1 - side, frame, choices)
             });
         }
@@ -86,23 +86,23 @@ pub fn run(data: &[u8]) {
         now = next_time(now, &ends, &wire, &choices);
         assert!(now.since(start) < TIME_MAX, "a conversation without an end");
         for (side, frame) in wire.arrivals(now) {
-            ends[side].hears(now, frame, &mut choices);
+            ends[side].receive(now, frame, &mut choices);
         }
-        ends.iter_mut().for_each(|end| end.time_passes(now, &mut choices));
+        ends.iter_mut().for_each(|end| end.pass_time(now, &mut choices));
     }
-    judge(&mut ends, wire.lost, sizes, now);
+    check(&mut ends, wire.lost, sizes, now);
 }
 
 fn next_time(now: Instant, ends: &[End; 2], wire: &Wire, choices: &Choices<'_>) -> Instant {
     let deadlines = ends.iter().filter_map(|end| end.net.next_deadline());
-    // Sessions with something to do are called again soon, whatever the network does.
+    // A busy session gets its next turn soon, even without an event of the network.
     let busy = ends.iter().any(|end| end.is_busy()) || !choices.are_over();
     let soon = busy.then_some(now + Micros::from_millis(20));
     let next = deadlines.chain(wire.next_arrival()).chain(soon).min();
     next.expect("a conversation that has not ended has a next event").max(now + Micros(1))
 }
 
-fn judge(ends: &mut [End; 2], lost: u32, sizes: [PoolSizes; 2], now: Instant) {
+fn check(ends: &mut [End; 2], lost: u32, sizes: [PoolSizes; 2], now: Instant) {
     for (end, sizes) in ends.iter().zip(sizes) {
         assert_whole(&end.net, sizes);
     }
@@ -112,14 +112,14 @@ fn judge(ends: &mut [End; 2], lost: u32, sizes: [PoolSizes; 2], now: Instant) {
         assert_eq!(
             reasons,
             [Some(CloseReason::Normal); 2],
-            "little was lost, and at {now} there is no good end"
+            "few frames were lost, but at {now} the connection has no normal close"
         );
     }
     for side in [0, 1] {
         if ends[side].closed == Some(CloseReason::Normal) && !aborted {
             assert!(
-                ends[side].has_heard_all() && ends[1 - side].has_heard_all(),
-                "a normal end is that of both"
+                ends[side].has_received_all() && ends[1 - side].has_received_all(),
+                "after a normal close both ends have received everything"
             );
         }
     }

@@ -1,62 +1,63 @@
-//! TLS: the bytes of a rustls client on their way to the server: cut, changed, doubled, reordered,
-//! or with other bytes in between.
+//! TLS: a rustls client sends bytes to the server. On the way they are cut, changed or doubled, or
+//! bytes of an attacker come before them.
 //!
-//! The first byte chooses the version and how far the connection has come when the script begins.
+//! The first byte selects the version, and the state of the connection when the script begins.
 //!
 //! | byte (mod 16) | and after it | what happens |
 //! |---|---|---|
-//! | 0 to 3 | n | the client sends its pending TLS messages, then the next n bytes of text |
-//! | 4 | | the client sends its pending TLS messages alone |
-//! | 5 | place, 2 bytes | one bit changes in the client's last words that did not arrive yet |
-//! | 6 | n | the same is cut: its last n bytes are lost |
-//! | 7 | | the same comes twice |
-//! | 8 | n | the same comes in pieces of n bytes |
-//! | 9 | n, n bytes | another party says these |
-//! | 10 | kind, n, n bytes | or these, in a record of this kind |
+//! | 0 to 3 | n | the client adds a text to the flight; its length depends on n |
+//! | 4 | | the flight arrives, the client reads the answer and sends its TLS messages |
+//! | 5 | place, 2 bytes | one bit of the flight changes |
+//! | 6 | n | the last n + 1 bytes of the flight are lost |
+//! | 7 | | the flight is doubled |
+//! | 8 | n | the flight arrives in pieces of n + 1 bytes |
+//! | 9 | n, n bytes | an attacker sends these bytes |
+//! | 10 | kind, n, n bytes | an attacker sends these bytes in a record of this kind |
 //! | 11 | | the client renews its keys |
 //! | 12 | | the client closes |
-//! | 13 | n, room | the server's session says 16 × n bytes |
+//! | 13 | n, room | the server's session sends 16 × n bytes |
 //! | 14 | | the server's session closes |
 //! | 15 | how | the session takes plaintext in another way |
 //!
+//! The flight is the client's output that has not arrived at the server yet.
+//!
 //! Oracles:
-//! - Any input: no panic, steps end, and never more bytes are kept than a record and what the
-//!   session left (`wire`).
-//! - Plaintext is a prefix of what the client said. None arrives before the handshake is done, none
-//!   from a damaged record after that, and none after a failure.
-//! - Undamaged data arrives wholly, both ways. The client of an undamaged connection reports no
-//!   error.
-//! - After a failure nothing is said but the alert, and arriving bytes are ignored (`wire`).
+//! - Any input: no panic, and the steps end. The server keeps at most a record and the plaintext
+//!   that the session left (`wire`).
+//! - The received plaintext is a prefix of the client's text. No plaintext arrives before the end
+//!   of the handshake, from a damaged record, or after a failure.
+//! - Without damage all data arrives in both directions, and the client reports no error.
+//! - After a failure the server sends only the alert, and ignores arriving bytes (`wire`).
 
-mod house;
+mod endpoints;
 mod wire;
 
-use house::House;
+use endpoints::Endpoints;
 use wire::{Appetite, Wire};
 
 /// The most bytes of the client's text.
 const TEXT_BYTES_MAX: usize = 40_000;
 
-/// Renewals of keys that are borne in a row, and more.
+/// The most renewals of keys in one script. The server accepts this many in a row.
 const RENEWALS_MAX: usize = 16;
 
 /// Runs one input.
 pub fn run(data: &[u8]) {
     let Some((&[first], script)) = data.split_first_chunk() else { return };
-    let house = House::get();
+    let endpoints = Endpoints::get();
     chance::seed(2);
-    let mut connection = Harmed::new(house, first & 1 != 0);
+    let mut connection = DamagedConnection::new(endpoints, first & 1 != 0);
     match first / 2 % 4 {
         0 => {}
-        1 => connection.goes_on(),
-        _ => (0..4).for_each(|_| connection.goes_on()),
+        1 => connection.exchange(),
+        _ => (0..4).for_each(|_| connection.exchange()),
     }
     let mut script = Script(script);
     while connection.step(&mut script).is_some() {}
     connection.ends();
 }
 
-/// A script that is read to its end.
+/// The rest of a script.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -73,84 +74,85 @@ impl Script<'_> {
     }
 }
 
-/// A connection to which harm may be done.
-struct Harmed {
+/// A connection whose bytes may be damaged on the way.
+struct DamagedConnection {
     wire: Wire,
-    /// All that the client has said, its text sealed.
-    said: Vec<u8>,
-    /// Where records begin in it, and how much of the text lies before each.
+    /// All bytes that the client has sent, with its text encrypted.
+    sent: Vec<u8>,
+    /// For each output of the client its start in `sent`, and the length of the text before it.
     marks: Vec<(usize, usize)>,
-    /// The part of it that is on its way, in its present form.
+    /// The sent bytes that have not arrived, possibly damaged.
     flight: Vec<u8>,
-    /// How much of what was said has arrived as it was said.
+    /// The number of bytes at the start of `sent` that have arrived unchanged.
     arrived: usize,
     /// All of the client's text.
     text: Vec<u8>,
-    /// The most text that may be heard, once different bytes have arrived than were said with keys.
+    /// The most text that the server may receive. Set when encrypted bytes arrive damaged.
     limit: Option<usize>,
     renewals: usize,
-    was_harmed: bool,
+    was_damaged: bool,
     has_closed: bool,
 }
 
-impl Harmed {
-    fn new(house: &House, is_old: bool) -> Harmed {
-        let wire = Wire::new(house.client(is_old));
-        let mut connection = Harmed {
+impl DamagedConnection {
+    fn new(endpoints: &Endpoints, is_tls12: bool) -> DamagedConnection {
+        let wire = Wire::new(endpoints.client(is_tls12));
+        let mut connection = DamagedConnection {
             wire,
-            said: Vec::new(),
+            sent: Vec::new(),
             marks: Vec::new(),
             flight: Vec::new(),
             arrived: 0,
             text: Vec::new(),
             limit: None,
             renewals: 0,
-            was_harmed: false,
+            was_damaged: false,
             has_closed: false,
         };
-        connection.speaks(0);
+        connection.send_output(0);
         connection
     }
 
-    /// Sends what TLS has to send. `before`: bytes of the text that were sent before.
-    fn speaks(&mut self, before: usize) {
+    /// Adds the output of the client's TLS to the flight. `before`: the length of the text that was
+    /// sent before.
+    fn send_output(&mut self, before: usize) {
         let bytes = self.wire.client_bytes();
-        self.marks.push((self.said.len(), before));
-        self.said.extend_from_slice(&bytes);
+        self.marks.push((self.sent.len(), before));
+        self.sent.extend_from_slice(&bytes);
         self.flight.extend_from_slice(&bytes);
     }
 
-    /// All bytes under way arrive, and the client reads the answer.
-    fn goes_on(&mut self) {
-        self.arrives(usize::MAX);
-        self.wire.client_listens();
-        self.speaks(self.text.len());
+    /// The flight arrives, the client reads the answer, and sends its TLS messages.
+    fn exchange(&mut self) {
+        self.deliver(usize::MAX);
+        self.wire.client_reads();
+        self.send_output(self.text.len());
     }
 
-    fn arrives(&mut self, cut: usize) {
+    fn deliver(&mut self, cut: usize) {
         let flight = std::mem::take(&mut self.flight);
-        // Some of a handshake's bytes may be damaged without effect. The following bytes are
-        // compared from their own beginning.
+        // Damage to some bytes of a handshake has no effect. So the comparison begins with the
+        // first bytes after the handshake.
         let is_sealed = self.wire.is_established;
         for bytes in flight.chunks(cut.max(1)) {
             if is_sealed {
-                self.is_compared(bytes);
+                self.compare(bytes);
             }
             self.wire.arrive(bytes);
             self.check();
         }
         if !is_sealed {
-            self.arrived = self.said.len();
+            self.arrived = self.sent.len();
         }
     }
 
-    /// Compares the bytes about to arrive with what was said. Nothing may be heard of the first
-    /// record that differs. Lost bytes may be equal to those that follow them.
-    fn is_compared(&mut self, bytes: &[u8]) {
+    /// Compares the arriving bytes with the sent bytes. The server must not receive any text of the
+    /// first record that differs. If bytes are lost, the bytes after them may happen to be equal.
+    fn compare(&mut self, bytes: &[u8]) {
         let same = bytes
             .iter()
-            .zip(&self.said[self.arrived..])
-            .take_while(|(came, said)| came == said)
+            .zip(&self.sent[self.arrived..])
+            .take_while(|(came, sent)| came == sent)
             .count();
         self.arrived += same;
         if same < bytes.len() {
@@ -158,31 +160,31 @@ impl Harmed {
         }
     }
 
-    /// How much of the text lies before the record that holds this place of what was said or will
-    /// be said.
+    /// The length of the text before the record at this position of the client's output. The
+    /// position may be after the end of the output.
     fn text_before(&self, place: usize) -> usize {
-        let behind = self.marks.partition_point(|(start, _)| *start <= place);
-        match behind.checked_sub(1) {
-            Some(last) if place < self.said.len() => self.marks[last].1,
+        let outputs = self.marks.partition_point(|(start, _)| *start <= place);
+        match outputs.checked_sub(1) {
+            Some(last) if place < self.sent.len() => self.marks[last].1,
             _ => self.text.len(),
         }
     }
 
     fn check(&self) {
-        let heard = &self.wire.heard;
-        assert!(self.text.starts_with(heard), "received text was sent");
+        let received = &self.wire.received;
+        assert!(self.text.starts_with(received), "the received text differs from the sent text");
         assert!(
-            self.limit.is_none_or(|limit| heard.len() <= limit),
-            "nothing of a damaged record is received"
+            self.limit.is_none_or(|limit| received.len() <= limit),
+            "text of a damaged record is received"
         );
-        assert!(self.was_harmed || !self.wire.has_failed, "undamaged bytes cause no failure");
-        assert!(self.was_harmed || !self.wire.is_client_confused, "the client sees no error");
+        assert!(self.was_damaged || !self.wire.has_failed, "undamaged bytes cause no failure");
+        assert!(self.was_damaged || !self.wire.has_client_failed, "the client sees no error");
     }
 
     fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
         match script.byte()? % 16 {
-            0..=3 => self.says(script.byte()?),
-            4 => self.goes_on(),
+            0..=3 => self.send_text(script.byte()?),
+            4 => self.exchange(),
             5 => {
                 let [high, low] = [script.byte()?, script.byte()?];
                 self.bit_changes(usize::from(u16::from_be_bytes([high, low])));
@@ -191,19 +193,19 @@ impl Harmed {
                 let left = self.flight.len().saturating_sub(usize::from(script.byte()?) + 1);
                 if left < self.flight.len() {
                     self.flight.truncate(left);
-                    self.was_harmed = true;
+                    self.was_damaged = true;
                 }
             }
             7 => {
                 if !self.flight.is_empty() && self.flight.len() < TEXT_BYTES_MAX {
-                    // All of the flight comes twice: all of it is heard once.
+                    // The flight arrives twice. The server may receive its text once.
                     self.flight.extend_from_within(..);
-                    self.was_harmed = true;
+                    self.was_damaged = true;
                 }
             }
             8 => {
                 let cut = usize::from(script.byte()?) + 1;
-                self.arrives(cut);
+                self.deliver(cut);
             }
             9 => {
                 let length = script.byte()?;
@@ -219,19 +221,19 @@ impl Harmed {
                 self.renewals += 1;
                 let may_renew = self.is_new() && self.renewals <= RENEWALS_MAX;
                 if may_renew && self.wire.client.refresh_traffic_keys().is_ok() {
-                    self.speaks(self.text.len());
+                    self.send_output(self.text.len());
                 }
             }
             12 if self.wire.client.is_handshaking() => {}
             12 => {
                 self.wire.client.send_close_notify();
                 self.has_closed = true;
-                self.speaks(self.text.len());
+                self.send_output(self.text.len());
             }
             13 => {
                 let (count, room) = (script.byte()?, script.byte()?);
                 let text: Vec<u8> = (0..usize::from(count) * 16).map(|place| place as u8).collect();
-                self.wire.server_says(&text, usize::from(room) * 80);
+                self.wire.server_sends(&text, usize::from(room) * 80);
             }
             14 => self.wire.server_closes(),
             _ => {
@@ -254,8 +256,8 @@ impl Harmed {
             && !self.has_closed
     }
 
-    /// The client says more of its text: lines of all lengths.
-    fn says(&mut self, count: u8) {
+    /// The client sends more text, in lines of different lengths.
+    fn send_text(&mut self, count: u8) {
         use std::io::Write;
         if self.wire.client.is_handshaking() || self.has_closed || self.text.len() > TEXT_BYTES_MAX
         {
@@ -267,12 +269,12 @@ impl Harmed {
         let more: Vec<u8> = (start..start + length)
             .map(|place| if is_end(place) { b'\n' } else { place as u8 })
             .collect();
-        // A client that was told of a failure says no more.
+        // A client that has received an alert cannot send.
         if self.wire.client.writer().write_all(&more).is_err() {
             return;
         }
         self.text.extend_from_slice(&more);
-        self.speaks(start);
+        self.send_output(start);
     }
 
     fn bit_changes(&mut self, place: usize) {
@@ -281,34 +283,34 @@ impl Harmed {
             return;
         }
         self.flight[place % bits / 8] ^= 1 << (place % 8);
-        self.was_harmed = true;
+        self.was_damaged = true;
     }
 
-    /// Bytes come that the client has not said: before all that is on its way.
+    /// Bytes of an attacker arrive, before the flight.
     fn attacker_sends(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        self.was_harmed = true;
+        self.was_damaged = true;
         if self.wire.is_established {
-            self.is_compared(bytes);
+            self.compare(bytes);
         }
         self.wire.arrive(bytes);
     }
 
-    /// Nothing more is said.
+    /// Ends the script: the rest arrives, and all checks are done.
     fn ends(&mut self) {
-        (0..3).for_each(|_| self.goes_on());
+        (0..3).for_each(|_| self.exchange());
         self.check();
-        if self.was_harmed {
+        if self.was_damaged {
             return;
         }
         if self.wire.is_established && self.wire.appetite != Appetite::Lines {
-            assert_eq!(self.wire.heard.len(), self.text.len(), "all of the text is received");
+            assert_eq!(self.wire.received.len(), self.text.len(), "all of the text is received");
         }
         assert!(
-            !self.wire.is_established || self.wire.client_has_heard_all(),
-            "and so is all that the server said"
+            !self.wire.is_established || self.wire.client_has_read_all(),
+            "all of the server's text is received"
         );
         assert_eq!(self.wire.is_peer_closed, self.has_closed && self.wire.is_established);
     }

@@ -1,64 +1,47 @@
-//! What may be changed on a disk.
+//! Changes to the image of a disk.
 
 use arbitrary::Arbitrary;
 use store::PAGE_BYTES;
 
 use super::image::{Image, PAGES};
 
-/// One change. Pages are chosen among those that hold something.
+/// One change. Except for [`Change::Raw`], it affects a page that was in use in the valid image.
 #[derive(Arbitrary, Clone, Debug)]
 pub(super) enum Change {
-    /// Rot: other bytes, and no seal is renewed.
-    Rot {
-        page: u16,
-        at: u16,
-        bytes: [u8; 4],
-    },
-    /// Zeros, or the bytes of another page: a lost or a misdirected write.
-    Lose {
-        page: u16,
-    },
-    Misdirect {
-        from: u16,
-        to: u16,
-    },
-    /// A field changes and the checksum is right: in both copies, if the page is a block of a
-    /// journal.
-    Field {
-        page: u16,
-        at: Place,
-        value: Value,
-    },
-    /// The journal's block says something else altogether.
-    Records {
-        page: u16,
-        records: Vec<Record>,
-    },
-    /// These bytes at the start of any page.
-    Raw {
-        page: u8,
-        bytes: Vec<u8>,
-    },
+    /// Damage: other bytes, with the old checksum.
+    Rot { page: u16, at: u16, bytes: [u8; 4] },
+    /// A lost write: the page has zeros.
+    Lose { page: u16 },
+    /// A misdirected write: the page has the bytes of another page.
+    Misdirect { from: u16, to: u16 },
+    /// Another value of a field, with a correct checksum. If the page is a block of a journal, both
+    /// copies of the block change.
+    Field { page: u16, at: Place, value: Value },
+    /// Other records in a block of a journal, with a correct checksum.
+    Records { page: u16, records: Vec<Record> },
+    /// Other bytes at the start of any page.
+    Raw { page: u8, bytes: Vec<u8> },
 }
 
-/// Where a field is.
+/// The position of a field in its page.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) enum Place {
     /// In the first 96 bytes, at a multiple of two.
     Header(u8),
-    /// Anywhere.
+    /// At any byte.
     At(u16),
 }
 
-/// What is in a field.
+/// The new value of a field.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) enum Value {
     Byte(u8),
     Short(u16),
     Word(u32),
     Long(u64),
-    /// More, or less, than there was, as four bytes.
+    /// The old value of four bytes plus this number.
     Add(i8),
+    /// Eight bytes of 255.
     Most,
 }
 
@@ -67,8 +50,8 @@ pub(super) enum Value {
 pub(super) struct Record {
     kind: u8,
     fields: Vec<Field>,
-    /// Its length says otherwise.
-    lies: Option<u16>,
+    /// A length that differs from the length of the fields.
+    wrong_length: Option<u16>,
 }
 
 #[derive(Arbitrary, Clone, Debug)]
@@ -77,12 +60,14 @@ enum Field {
     Short(u16),
     Word(u32),
     Long(u64),
+    /// A small number in four bytes.
     Small(u8),
-    /// A page that holds something.
+    /// The number of a page that is in use.
     Page(u8),
-    /// An id that the block named before: its eight bytes from there.
+    /// Eight bytes of the block's old content, from this position: often an id.
     Known(u16),
     Text(u8),
+    /// Four bytes of 255.
     Most,
     Zeros(u8),
 }
@@ -109,7 +94,7 @@ impl Change {
                 let page = image.chosen(*page);
                 for page in copies(image, page) {
                     put(image.page_mut(page), *at, *value);
-                    image.to_seal.push(page);
+                    image.to_renew.push(page);
                 }
             }
             Change::Records { page, records } => replace_records(image, *page, records),
@@ -122,7 +107,7 @@ impl Change {
     }
 }
 
-/// The page, and the other copy of what is on it if it is a journal's block.
+/// The page. If it is a block of a journal, also the page with the other copy of the block.
 fn copies(image: &Image, page: usize) -> Vec<usize> {
     let other = if page.is_multiple_of(2) { page + 1 } else { page - 1 };
     let is_block = &image.page(page)[16..20] == b"JRNL";
@@ -167,7 +152,7 @@ fn replace_records(image: &mut Image, choice: u16, records: &[Record]) {
         let block = image.page_mut(page);
         block[22..24].copy_from_slice(&(bytes.len() as u16).to_le_bytes());
         block[64..64 + bytes.len()].copy_from_slice(&bytes);
-        image.to_seal.push(page);
+        image.to_renew.push(page);
     }
 }
 
@@ -177,7 +162,7 @@ impl Record {
         for field in self.fields.iter().take(60) {
             field.write(&mut fields, before, image);
         }
-        let length = self.lies.unwrap_or(fields.len() as u16);
+        let length = self.wrong_length.unwrap_or(fields.len() as u16);
         bytes.push(self.kind % 12);
         bytes.extend_from_slice(&length.to_le_bytes());
         bytes.extend_from_slice(&fields);

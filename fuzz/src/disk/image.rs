@@ -7,23 +7,23 @@ use store::PAGE_BYTES;
 
 use super::rig::Rig;
 
-/// Pages of the smallest disk.
+/// The number of pages of the smallest disk.
 pub(super) const PAGES: usize = 256;
 pub(super) const SECTORS: u64 = (PAGES * PAGE_BYTES / SECTOR_BYTES) as u64;
 
-/// A disk's sectors, and which of its pages are to be sealed again.
+/// The bytes of a disk, and the pages that need new checksums.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Image {
     bytes: Vec<u8>,
-    /// Pages that hold something, by number.
+    /// The numbers of the pages that are in use.
     pub(super) used: Vec<usize>,
-    /// Pages with fields that were changed on purpose.
-    pub(super) to_seal: Vec<usize>,
+    /// The pages with changed fields that need new checksums.
+    pub(super) to_renew: Vec<usize>,
 }
 
 impl Image {
     pub(super) fn blank() -> Image {
-        Image { bytes: vec![0; PAGES * PAGE_BYTES], used: Vec::new(), to_seal: Vec::new() }
+        Image { bytes: vec![0; PAGES * PAGE_BYTES], used: Vec::new(), to_renew: Vec::new() }
     }
 
     pub(super) fn filled(start: &[u8]) -> Image {
@@ -34,8 +34,8 @@ impl Image {
         image
     }
 
-    /// An image with some of everything: accounts, small, empty and large messages, a removal, a
-    /// restart.
+    /// An image that a store has written. It has accounts, and small, empty and large messages.
+    /// The store also removed a message and was restarted.
     pub(super) fn make() -> Image {
         let mut rig = Rig::open(Image::blank(), Vec::new(), 7);
         let ada = rig.account("ada@barepost.test").expect("there is room");
@@ -64,7 +64,7 @@ impl Image {
         &mut self.bytes[page * PAGE_BYTES..(page + 1) * PAGE_BYTES]
     }
 
-    /// As many bytes from a page on as there are, at most `count`.
+    /// At most `count` bytes from the start of a page, or up to the end of the disk.
     pub(super) fn run(&self, page: usize, count: usize) -> &[u8] {
         let start = page * PAGE_BYTES;
         &self.bytes[start..self.bytes.len().min(start + count)]
@@ -78,7 +78,7 @@ impl Image {
         &mut self.bytes[sectors.start as usize * SECTOR_BYTES..sectors.end as usize * SECTOR_BYTES]
     }
 
-    /// One of the pages that hold something, or of all when none does.
+    /// The page that `choice` selects among the pages in use. If none is in use, among all pages.
     pub(super) fn chosen(&self, choice: u16) -> usize {
         let choice = usize::from(choice);
         choice.checked_rem(self.used.len()).map_or(choice % PAGES, |index| self.used[index])

@@ -1,4 +1,5 @@
-//! A store on an image, driven until nothing is under way. Every write completes at once and stays.
+//! A store on an image. After each request the store runs until it is idle. Every write completes
+//! at once and is durable.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +14,20 @@ use tasks::{Continuation, EntryPoint, FrameId};
 
 use super::image::{Image, SECTORS};
 
-/// Requests after which a store goes round in circles: a disk of 1 MiB has 256 pages.
+/// A store with more disk requests than this is in an endless loop: a disk of 1 MiB has 256 pages.
 pub(super) const REQUESTS_MAX: u32 = 20_000;
-/// Turns that a store may take, those included in which it asks again for what cannot be read.
+/// The most turns that a store may take until it is idle. In some of them it repeats reads that
+/// failed.
 const TURNS_MAX: u32 = 1000;
 /// The longest body that is read to its end.
 const BODY_OCTETS: usize = 1 << 20;
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
-/// Why a body was not read to its end.
+/// The reason why a body was not read to its end.
 #[derive(Debug)]
 pub(super) enum Stopped {
     Refused(Refusal),
-    /// It is longer than anything here.
+    /// The body is longer than every stored message.
     Long,
 }
 
@@ -56,7 +58,7 @@ impl Rig {
         let outcomes = BTreeMap::new();
         let mut rig = Rig { store, image, unreadable, writes: 0, requests: 0, outcomes, next: 0 };
         rig.settle();
-        assert!(rig.store.state() != store::State::Opening, "opening comes to its end");
+        assert!(rig.store.state() != store::State::Opening, "opening ends");
         rig
     }
 
@@ -68,7 +70,7 @@ impl Rig {
         (self.image, self.unreadable)
     }
 
-    /// Turns until nothing is under way.
+    /// Runs turns of the store until it is idle.
     fn settle(&mut self) {
         self.requests = 0;
         for _ in 0..TURNS_MAX {
@@ -77,7 +79,7 @@ impl Rig {
             while let Some(request) = self.store.next_request() {
                 is_idle = false;
                 self.requests += 1;
-                assert!(self.requests < REQUESTS_MAX, "the store goes round in circles");
+                assert!(self.requests < REQUESTS_MAX, "the store is in an endless loop");
                 let completion = self.carry_out(request);
                 self.store.disk_completed(completion);
             }
@@ -119,13 +121,13 @@ impl Rig {
         Continuation { frame: FrameId::new(self.next, 0), entry: EntryPoint(0) }
     }
 
-    /// Waits for the answer to the last request.
+    /// Runs the store until it is idle, and returns the outcome of the last request.
     fn answer(&mut self) -> Outcome {
         self.settle();
         self.outcomes.remove(&self.next).expect("the request has an outcome")
     }
 
-    /// The account of an address, which is made if it is not there.
+    /// The account of an address. Creates the account if it does not exist.
     pub(super) fn account(&mut self, address: &str) -> Result<AccountId, Refusal> {
         if let Some(account) = self.store.find(address) {
             return Ok(account);
@@ -136,7 +138,7 @@ impl Rig {
         match self.answer() {
             Outcome::AccountCreated(account) => Ok(account),
             Outcome::Refused(refusal) => Err(refusal),
-            other => panic!("an account was asked for, and {other:?} came"),
+            other => panic!("the creation of an account ended with {other:?}"),
         }
     }
 
@@ -159,7 +161,7 @@ impl Rig {
             };
             taken += count;
             if taken < body.len() {
-                assert!(matches!(self.answer(), Outcome::DeliveryReady), "room was waited for");
+                assert!(matches!(self.answer(), Outcome::DeliveryReady), "the store has room");
             }
         }
         let continuation = self.continuation();
@@ -177,7 +179,7 @@ impl Rig {
         assert!(removed.is_ok() && matches!(self.answer(), Outcome::Changed));
     }
 
-    /// A whole body, part by part.
+    /// Reads a whole body, part by part.
     pub(super) fn read(
         &mut self,
         account: AccountId,
@@ -209,7 +211,7 @@ impl Rig {
     }
 }
 
-/// An image for the check of a disk.
+/// An image as the check of a disk reads it.
 pub(super) struct Offline<'a> {
     pub(super) image: &'a Image,
     pub(super) unreadable: &'a [u64],
@@ -222,7 +224,7 @@ impl ReadSectors for Offline<'_> {
     }
 
     fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors> {
-        self.reads_left = self.reads_left.checked_sub(1).expect("the check comes to its end");
+        self.reads_left = self.reads_left.checked_sub(1).expect("the check ends");
         let sectors = sector.0..sector.0 + (bytes.len() / SECTOR_BYTES) as u64;
         if sectors.end > SECTORS || self.unreadable.iter().any(|bad| sectors.contains(bad)) {
             return Err(UnreadableSectors);

@@ -1,5 +1,5 @@
-//! The checksums of the disk: hashes under its key, and their chain in a journal. From
-//! `docs/format.md`, sections 3 to 5.
+//! The checksums of the disk: hashes under its key, and the chain of hashes in a journal. Written
+//! from sections 3 to 5 of `docs/format.md`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const FIRST_SEGMENT_PAGE: usize = 24;
 /// 2^127 - 1.
 const PRIME: u128 = u128::MAX >> 1;
 
-/// The hash of a record in these parts, by section 1.
+/// The hash of a record that consists of `parts` (section 1 of `docs/format.md`).
 fn hash(key: [u8; 16], parts: &[&[u8]]) -> [u8; 16] {
     use std::hash::Hasher;
     let secret =
@@ -38,12 +38,12 @@ fn digest(bytes: &[u8], place: u128, secrets: &[u64]) -> u128 {
     })
 }
 
-/// Up to eight bytes, as if zeros followed.
+/// Up to eight bytes as a little-endian number. Missing bytes count as zeros.
 fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Modulo the prime, one bit of `b` after the other.
+/// The product of `a` and `b` modulo the prime, computed one bit of `b` at a time.
 fn product(a: u128, b: u128) -> u128 {
     (0..128).rev().fold(0, |sum, bit| (sum * 2 % PRIME + (b >> bit & 1) * a) % PRIME)
 }
@@ -52,11 +52,11 @@ fn key_in(page: &[u8]) -> [u8; 16] {
     page[56..72].try_into().expect("16 bytes")
 }
 
-/// Recomputes the checksums of pages changed on purpose. Journal blocks that follow get the new
-/// hashes.
+/// Recomputes the checksums of the pages in `to_renew`. The following blocks of a journal contain
+/// the hash of the block before, so their checksums change too.
 pub(super) fn renew(image: &mut Image) {
     for page in SUPERBLOCKS {
-        if !image.to_seal.contains(&page) {
+        if !image.to_renew.contains(&page) {
             continue;
         }
         let bytes = image.page_mut(page);
@@ -65,7 +65,7 @@ pub(super) fn renew(image: &mut Image) {
         let seal = hash(key_in(bytes), &[&bytes[32..2144], &bytes[..16]]);
         bytes[16..32].copy_from_slice(&seal);
     }
-    // The store ignores records with a checksum under another key.
+    // The store ignores records with a checksum under another key than that of the superblock.
     let Some(key) = SUPERBLOCKS.into_iter().find(|page| image.page(*page).starts_with(b"BAREPOST"))
     else {
         return;
@@ -75,14 +75,15 @@ pub(super) fn renew(image: &mut Image) {
     for page in FIRST_SEGMENT_PAGE..PAGES - 8 {
         match &image.page(page)[16..20] {
             b"JRNL" => renew_block(image, page, key, &mut renamed),
-            b"BODY" if image.to_seal.contains(&page) => renew_chunk(image, page, key),
+            b"BODY" if image.to_renew.contains(&page) => renew_chunk(image, page, key),
             _ => {}
         }
     }
 }
 
-/// Reduces a count to just within what is believed. The next value would exceed the limit and mail
-/// would be lost. Only a holder of the key can cause that, so it is not held against the store.
+/// Reduces a count that is close to the highest value that the store accepts. The next count would
+/// exceed this limit, and the store would lose mail. Only a holder of the key can write such a
+/// count, so the target does not test it.
 fn tame(count: &mut [u8]) {
     let value = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     if (1 << 47..=1 << 48).contains(&value) {
@@ -96,7 +97,7 @@ fn renew_block(
     key: [u8; 16],
     renamed: &mut BTreeMap<[u8; 8], [u8; 8]>,
 ) {
-    let is_changed = image.to_seal.contains(&page);
+    let is_changed = image.to_renew.contains(&page);
     let bytes = image.page_mut(page);
     let previous: [u8; 8] = bytes[48..56].try_into().expect("8 bytes");
     let new_previous = renamed.get(&previous).copied();

@@ -1,4 +1,4 @@
-//! The actions of an input, carried out in order.
+//! The actions of an input, in their order.
 
 use arbitrary::Arbitrary;
 
@@ -10,8 +10,8 @@ pub(super) enum Action {
         frame: PeerFrame,
         checksum_is_known: bool,
     },
-    User(Deed),
-    /// A peer connects, as it should.
+    User(UserAction),
+    /// A peer opens a connection with a correct handshake.
     Greet {
         peer: u8,
         port: u8,
@@ -24,9 +24,9 @@ pub(super) enum Action {
     },
 }
 
-/// What the network's user does, with the connection of a number.
+/// An action of the network's user. `which` selects one of its connections.
 #[derive(Arbitrary, Clone, Copy, Debug)]
-pub(super) enum Deed {
+pub(super) enum UserAction {
     Read {
         which: u8,
         count: u16,
@@ -56,7 +56,7 @@ pub(super) enum Deed {
         peer: u8,
         count: u8,
     },
-    /// From now on this share of the bytes that arrive is taken at once, in 256ths.
+    /// From now on the user takes this share of arriving bytes at once, in 256ths.
     Take {
         share: u8,
     },
@@ -65,7 +65,7 @@ pub(super) enum Deed {
     },
 }
 
-/// A frame as a peer would send it, or not.
+/// A frame of a peer, correct or not.
 #[derive(Arbitrary, Debug)]
 pub(super) enum PeerFrame {
     Tcp(TcpFields),
@@ -94,7 +94,7 @@ pub(super) enum PeerFrame {
         lease: u32,
         options: Vec<u8>,
     },
-    /// A part of a packet of this protocol.
+    /// A fragment of an IPv4 packet.
     Fragment {
         peer: u8,
         protocol: u8,
@@ -115,15 +115,15 @@ pub(super) enum PeerFrame {
     Raw(Vec<u8>),
 }
 
-/// A segment with numbers relative to what its receiver said last.
+/// A segment. Its numbers are relative to the last segment of the network on the connection.
 #[derive(Arbitrary, Clone, Debug)]
 pub(super) struct TcpFields {
     pub(super) peer: u8,
     pub(super) port: u8,
-    /// To another port than the one that is listened on.
-    pub(super) elsewhere: bool,
+    /// The segment goes to a port without a listener.
+    pub(super) to_closed_port: bool,
     pub(super) kind: Kind,
-    /// How far its numbers are from those that are expected.
+    /// The distance of the sequence number from the expected one. `acknowledgment`: likewise.
     pub(super) sequence: Off,
     pub(super) acknowledgment: Off,
     pub(super) window: u16,
@@ -143,7 +143,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As they stand on the wire.
+    /// The octet of the flags (RFC 9293 §3.1).
     pub(super) fn flags(self) -> u8 {
         match self {
             Kind::Data => 0x18,
@@ -156,7 +156,7 @@ impl Kind {
     }
 }
 
-/// How far a number is off.
+/// The distance of a number from the expected number.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) enum Off {
     Not,
@@ -176,7 +176,7 @@ impl Off {
     }
 }
 
-/// Ports of datagrams.
+/// The destination port of a datagram.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) enum Port {
     Bound,
@@ -184,10 +184,10 @@ pub(super) enum Port {
     Any(u16),
 }
 
-/// What an ICMP message speaks of.
+/// The packet that an ICMP message quotes.
 #[derive(Arbitrary, Debug)]
 pub(super) enum Quoted {
-    /// A segment of ours, of this peer's connection, with its sequence number off by this much.
+    /// A segment of the network on this peer's connection. `off` is added to its sequence number.
     Segment {
         port: u8,
         off: i16,

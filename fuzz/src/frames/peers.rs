@@ -1,8 +1,8 @@
-//! The peers on the wire: a few hosts, each with a few ports, that remember what the network said
-//! last.
+//! The peers on the wire: a few hosts, each with a few ports. They remember the last segment of the
+//! network.
 //!
-//! The byte that a peer sends under a sequence number is always the same. So there is one stream,
-//! however segments overlap.
+//! A sequence number always has the same byte in the segments of all peers. So overlapping segments
+//! never contradict each other.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use crate::network::packets::{self, Tcp};
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const ARP: u16 = 0x0806;
-/// The bit of a peer's number that says that it speaks IPv6.
+/// The bit of a peer's number that means IPv6.
 const HIGH: u8 = 128;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -31,13 +31,14 @@ pub(super) fn byte_at(sequence: u32) -> u8 {
 /// A peer and its port.
 pub(super) type Name = (Ipv4Addr, u16);
 
-/// What a peer knows of a connection.
+/// The numbers of a connection that a peer knows.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// What the network expects next, and the number after its last byte.
+    /// The sequence number that the network expects next from the peer.
     expected: u32,
+    /// The sequence number after the network's last byte.
     next: u32,
-    /// The number of the stream's first byte: what the last SYN-ACK expected.
+    /// The sequence number of the peer's first byte: the last SYN-ACK acknowledged up to it.
     stream_begins: u32,
     our_port: u16,
 }
@@ -47,10 +48,10 @@ pub(super) struct Peers {
     known: BTreeMap<Name, Known>,
     /// The network's last DHCP transaction.
     transaction: [u8; 4],
-    /// IPv6 is spoken: packets are IPv6 where the highest bit of their peer or protocol is set.
-    pub(super) speak_ipv6: bool,
-    /// Something was sent with bytes that do not match their sequence numbers.
-    pub(super) spoke_freely: bool,
+    /// The network uses IPv6. Packets are IPv6 if the highest bit of their peer or protocol is set.
+    pub(super) uses_ipv6: bool,
+    /// A peer may have sent bytes that do not match their sequence numbers.
+    pub(super) sent_free_bytes: bool,
 }
 
 /// The address of a peer: four on the link, two behind the gateway, broadcast.
@@ -68,8 +69,8 @@ fn port(port: u8) -> u16 {
 }
 
 impl Peers {
-    /// The network has sent a frame. Returns the segment that is in it.
-    pub(super) fn hear(&mut self, frame: &[u8]) -> Option<Segment> {
+    /// Takes note of a frame that the network has sent. Returns the TCP segment in it.
+    pub(super) fn record(&mut self, frame: &[u8]) -> Option<Segment> {
         let udp_to_server =
             [frame.get(23), frame.get(36), frame.get(37)] == [Some(&17), Some(&0), Some(&67)];
         if let (true, Some(&[a, b, c, d])) = (udp_to_server, frame.get(46..50)) {
@@ -95,12 +96,12 @@ impl Peers {
         }
     }
 
-    /// Where the stream of a connection that was just accepted begins.
+    /// The sequence number of the peer's first byte on a connection that was just accepted.
     pub(super) fn stream_begins(&self, name: Name) -> Option<u32> {
         self.known.get(&name).map(|known| known.stream_begins)
     }
 
-    /// The frame that is meant, if it can be made.
+    /// The bytes of a frame. `None` if the packet would be too long.
     pub(super) fn frame(&mut self, frame: &PeerFrame) -> Option<Vec<u8>> {
         let (peer, packet) = match frame {
             PeerFrame::Tcp(fields) => (fields.peer, self.segment(fields)),
@@ -122,16 +123,14 @@ impl Peers {
                 )
             }
             PeerFrame::Icmp { peer, kind, code, rest, quoted }
-                if self.speak_ipv6 && peer & HIGH != 0 =>
+                if self.uses_ipv6 && peer & HIGH != 0 =>
             {
                 let message =
                     [&[*kind, *code, 0, 0], &rest[..], &self.quoted(*peer, quoted)].concat();
                 return Some(ipv6_frame(*peer, *code, 58, &message));
             }
-            PeerFrame::Ipv4 { peer, protocol, to, bytes }
-                if self.speak_ipv6 && peer & HIGH != 0 =>
-            {
-                self.spoke_freely = true;
+            PeerFrame::Ipv4 { peer, protocol, to, bytes } if self.uses_ipv6 && peer & HIGH != 0 => {
+                self.sent_free_bytes = true;
                 return Some(ipv6_frame(*peer, *to, *protocol, bytes));
             }
             PeerFrame::Icmp { peer, kind, code, rest, quoted } => {
@@ -145,20 +144,20 @@ impl Peers {
                 (0, self.dhcp(*kind, *flags, *lease, options))
             }
             PeerFrame::Fragment { peer, protocol, field, bytes } => {
-                self.spoke_freely = true;
+                self.sent_free_bytes = true;
                 (*peer, packets::ipv4(address(*peer), US, *protocol, *field, bytes))
             }
             PeerFrame::Ipv4 { peer, protocol, to, bytes } => {
-                self.spoke_freely = true;
+                self.sent_free_bytes = true;
                 let to = if *to == 0 { US } else { Ipv4Addr::new(10, 0, 0, *to) };
                 (*peer, packets::ipv4(address(*peer), to, *protocol, 0, bytes))
             }
             PeerFrame::Ethernet { to, kind, bytes } => {
-                self.spoke_freely = true;
+                self.sent_free_bytes = true;
                 return Some(packets::ethernet(hardware(3), hardware(*to), *kind, bytes));
             }
             PeerFrame::Raw(bytes) => {
-                self.spoke_freely = true;
+                self.sent_free_bytes = true;
                 return Some(bytes.clone());
             }
         };
@@ -176,7 +175,7 @@ impl Peers {
         let from = (address(fields.peer), port(fields.port));
         let known = self.known.get(&from).copied().unwrap_or_default();
         let to_port = match known.our_port {
-            _ if fields.elsewhere => 26,
+            _ if fields.to_closed_port => 26,
             0 => PORT,
             port => port,
         };
@@ -199,7 +198,8 @@ impl Peers {
         packets::ipv4(from.0, US, 6, 0, &tcp.bytes())
     }
 
-    /// A message of a DHCP server (RFC 2131 §2) in answer to the network's last, or to none.
+    /// A message of a DHCP server (RFC 2131 §2). It answers the network's last request, or has
+    /// another transaction id.
     fn dhcp(&self, kind: u8, flags: u8, lease: u32, options: &[u8]) -> Vec<u8> {
         let server = Ipv4Addr::new(10, 0, 0, 1);
         let mut message = vec![2, 1, 6, 0];
@@ -227,19 +227,19 @@ impl Peers {
         let segment = self.segment(&TcpFields {
             peer,
             port: low,
-            elsewhere: false,
+            to_closed_port: false,
             kind,
             sequence: Off::Not,
             acknowledgment: Off::Not,
             window: 8_000,
             payload_bytes: 0,
-            // A window that is scaled by 7, and SACK.
+            // Window scaling by 7, and SACK permitted.
             options: if kind.flags() == SYN { vec![3, 3, 7, 4, 2, 1] } else { Vec::new() },
         });
         packets::ethernet(hardware(3 + peer % 8), hardware(2), IPV4, &segment)
     }
 
-    /// What an ICMP message quotes of a packet of ours.
+    /// The bytes that an ICMP message quotes.
     fn quoted(&self, peer: u8, quoted: &Quoted) -> Vec<u8> {
         match quoted {
             Quoted::Bytes(bytes) => bytes.iter().copied().take(1_000).collect(),
@@ -258,8 +258,8 @@ impl Peers {
     }
 }
 
-/// A packet of IPv6 in its frame, from a peer to an address of ours or to a group that we may be
-/// in. Where the protocol has a checksum, it is right.
+/// An IPv6 packet in its frame, from a peer to an address of ours or to a multicast group. If the
+/// protocol has a checksum, the checksum is correct.
 fn ipv6_frame(peer: u8, to: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let payload = &payload[..payload.len().min(1_400)];
     let from = match peer % 4 {
@@ -284,15 +284,15 @@ fn arp(peer: u8, operation: u8, target: u8, last: u8) -> Vec<u8> {
     packets::ethernet(hardware(last), machine::Ethernet([0xff; 6]), ARP, &packet)
 }
 
-/// A peer that was not mentioned before, and that follows the RFCs in everything.
-pub(super) struct Friend {
+/// A peer that has sent no frames before, and follows the RFCs.
+pub(super) struct CorrectPeer {
     name: Name,
     sequence: u32,
 }
 
-impl Friend {
-    pub(super) fn new() -> Friend {
-        Friend { name: (Ipv4Addr::new(10, 0, 0, 99), 5_000), sequence: 1_000 }
+impl CorrectPeer {
+    pub(super) fn new() -> CorrectPeer {
+        CorrectPeer { name: (Ipv4Addr::new(10, 0, 0, 99), 5_000), sequence: 1_000 }
     }
 
     pub(super) fn syn(&self) -> Vec<u8> {
@@ -303,7 +303,7 @@ impl Friend {
         segment.to == self.name && segment.flags & (SYN | ACK) == SYN | ACK
     }
 
-    /// The end of the handshake, with the first bytes.
+    /// The last segment of the handshake, with the first bytes of data.
     pub(super) fn request(&mut self, answer: &Segment) -> Vec<u8> {
         self.sequence = answer.acknowledgment;
         let payload: Vec<u8> = (0..100).map(|at| byte_at(self.sequence.wrapping_add(at))).collect();

@@ -1,4 +1,4 @@
-//! The network's user: holds a few connections, and judges what arrives on them.
+//! The network's user. It has a few connections, and checks the bytes and events of each.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,26 +6,32 @@ use machine::{Frame, Instant, Piece};
 use net::{ConnectionId, Event, Net, Service};
 
 use super::PORT;
-use super::action::Deed;
+use super::action::UserAction;
 use super::peers::{Peers, byte_at};
 
 struct Held {
     connection: ConnectionId,
-    /// The sequence number of the next byte to be heard, where that is known.
+    /// The sequence number of the next byte to be received. `None` if unknown.
     next: Option<u32>,
-    /// Whether the peer has answered.
+    /// Whether the connection is established.
     is_open: bool,
 }
 
 #[derive(Default)]
 pub(super) struct User {
     held: Vec<Held>,
-    /// How much of what arrives is left for later, in 256 parts.
+    /// The share of arriving bytes that the user leaves for later, in 256ths.
     left: u8,
 }
 
 impl User {
-    pub(super) fn hears(&mut self, events: &[Event], frame: &Frame, net: &mut Net, peers: &Peers) {
+    pub(super) fn receive(
+        &mut self,
+        events: &[Event],
+        frame: &Frame,
+        net: &mut Net,
+        peers: &Peers,
+    ) {
         for event in events {
             match event.clone() {
                 Event::Accepted { connection, peer, .. } => {
@@ -43,8 +49,8 @@ impl User {
                     held.expect("only a requested connection is established").is_open = true;
                 }
                 Event::Data { connection, bytes } => {
-                    let data = frame.bytes().get(bytes).expect("data lies in the frame");
-                    assert!(!data.is_empty(), "nothing is told of as data");
+                    let data = frame.bytes().get(bytes).expect("the data is part of the frame");
+                    assert!(!data.is_empty(), "an event of data has bytes");
                     let taken = data.len() - data.len() * usize::from(self.left) / 256;
                     self.take(connection, &data[..taken], peers);
                     net.keep(connection, &data[taken..]);
@@ -55,7 +61,7 @@ impl User {
                     assert!(self.holds(connection), "{event:?} of a connection that is over");
                 }
                 Event::Closed { connection, .. } => {
-                    assert!(self.holds(connection), "a connection ends once");
+                    assert!(self.holds(connection), "a connection is closed once");
                     self.held.retain(|held| held.connection != connection);
                 }
                 Event::Datagram { bytes, .. } => {
@@ -63,7 +69,7 @@ impl User {
                 }
                 Event::AddressChanged { address } => assert_eq!(address, net.address()),
                 Event::Ipv6AddressesChanged | Event::AddressTaken { .. } => {
-                    assert!(peers.speak_ipv6, "IPv6 is not spoken");
+                    assert!(peers.uses_ipv6, "an event of IPv6 without IPv6");
                 }
             }
         }
@@ -75,20 +81,26 @@ impl User {
 
     fn take(&mut self, connection: ConnectionId, data: &[u8], peers: &Peers) {
         let held = self.held.iter_mut().find(|held| held.connection == connection);
-        let held = held.expect("data comes on a connection that is there");
+        let held = held.expect("data belongs to an open connection");
         let Some(next) = &mut held.next else { return };
         for byte in data {
             assert!(
-                peers.spoke_freely || *byte == byte_at(*next),
-                "another byte than the peer's at {next}"
+                peers.sent_free_bytes || *byte == byte_at(*next),
+                "the byte at {next} differs from the peer's byte"
             );
             *next = next.wrapping_add(1);
         }
     }
 
-    pub(super) fn does(&mut self, deed: &Deed, now: Instant, net: &mut Net, peers: &Peers) {
-        match *deed {
-            Deed::Connect { peer, port } => {
+    pub(super) fn perform(
+        &mut self,
+        action: &UserAction,
+        now: Instant,
+        net: &mut Net,
+        peers: &Peers,
+    ) {
+        match *action {
+            UserAction::Connect { peer, port } => {
                 let to = SocketAddr::from((
                     Ipv4Addr::new(10, 0, 0, 3 + peer % 5),
                     4_000 + u16::from(port % 3),
@@ -97,40 +109,47 @@ impl User {
                     self.held.push(Held { connection, next: None, is_open: false });
                 }
             }
-            Deed::Datagram { peer, count } => {
+            UserAction::Datagram { peer, count } => {
                 let to = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 3 + peer % 8), 53));
                 let _ = net.send_datagram(now, 53, to, &vec![7; usize::from(count) * 6]);
             }
-            Deed::Take { share } => self.left = 255 - share,
-            Deed::Listen { on: true } => {
+            UserAction::Take { share } => self.left = 255 - share,
+            UserAction::Listen { on: true } => {
                 net.listen(PORT, Service(1));
             }
-            Deed::Listen { on: false } => net.stop_listening(PORT),
-            Deed::Read { which, .. }
-            | Deed::Send { which, .. }
-            | Deed::SendPiece { which, .. }
-            | Deed::WantRoom { which }
-            | Deed::Close { which }
-            | Deed::Abort { which } => self.does_with(which, deed, now, net, peers),
+            UserAction::Listen { on: false } => net.stop_listening(PORT),
+            UserAction::Read { which, .. }
+            | UserAction::Send { which, .. }
+            | UserAction::SendPiece { which, .. }
+            | UserAction::WantRoom { which }
+            | UserAction::Close { which }
+            | UserAction::Abort { which } => self.perform_on(which, action, now, net, peers),
         }
     }
 
-    fn does_with(&mut self, which: u8, deed: &Deed, now: Instant, net: &mut Net, peers: &Peers) {
+    fn perform_on(
+        &mut self,
+        which: u8,
+        action: &UserAction,
+        now: Instant,
+        net: &mut Net,
+        peers: &Peers,
+    ) {
         let Some(number) = usize::from(which).checked_rem(self.held.len()) else { return };
         let connection = self.held[number].connection;
-        match *deed {
-            Deed::Read { count, .. } => {
+        match *action {
+            UserAction::Read { count, .. } => {
                 let waiting = net.waiting(connection);
                 let taken = waiting[..waiting.len().min(usize::from(count))].to_vec();
                 self.take(connection, &taken, peers);
                 net.consumed(connection, taken.len());
             }
-            Deed::Send { count, .. } => {
+            UserAction::Send { count, .. } => {
                 let room = net.send_room(connection);
                 let sent = net.send(now, connection, &vec![9; usize::from(count)]);
-                assert!(sent >= room.min(usize::from(count)), "the room that there was is there");
+                assert!(sent >= room.min(usize::from(count)), "the reported space is available");
             }
-            Deed::SendPiece { count, .. } => {
+            UserAction::SendPiece { count, .. } => {
                 if let Some(block) = net.lend_block() {
                     let piece = Piece::from_block(block, 0..u32::from(count % 4_097));
                     if let Err(piece) = net.send_piece(now, connection, piece) {
@@ -138,14 +157,14 @@ impl User {
                     }
                 }
             }
-            Deed::WantRoom { .. } => net.want_room(now, connection),
-            Deed::Close { .. } => {
+            UserAction::WantRoom { .. } => net.want_room(now, connection),
+            UserAction::Close { .. } => {
                 net.close(connection);
                 if !self.held[number].is_open {
                     self.held.swap_remove(number);
                 }
             }
-            Deed::Abort { .. } => {
+            UserAction::Abort { .. } => {
                 net.abort(connection);
                 self.held.swap_remove(number);
             }
@@ -153,7 +172,7 @@ impl User {
         }
     }
 
-    pub(super) fn aborts_all(&mut self, net: &mut Net) {
+    pub(super) fn abort_all(&mut self, net: &mut Net) {
         for held in self.held.drain(..) {
             net.abort(held.connection);
         }

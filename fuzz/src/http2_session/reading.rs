@@ -1,9 +1,8 @@
-//! The client's state: what it has sent and received, and what it may receive (RFC 9113 sections 5
-//! and 6).
+//! The client's state: the frames that it has sent and received, and its windows (RFC 9113 sections
+//! 5 and 6).
 //!
-//! Bytes that the client sends count once they were offered to the server, so windows are never
-//! underestimated. Another initial window counts from the server's acknowledgment of it (section
-//! 6.5.3).
+//! Bytes of the client count as soon as they are offered to the server, so windows are never
+//! underestimated. A new initial window counts from the server's acknowledgment (section 6.5.3).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -26,14 +25,14 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// The flood budget of a new client, and what its requests cost and earn, as specified.
+/// The flood budget of a new client, and the points that its frames cost and earn.
 const POINTS: u64 = 1000;
 const ANSWER_PRICE: u64 = 10;
 const RESET_PRICE: u64 = 20;
 const ANSWER_EARNS: u64 = 5;
 const BYTES_PER_POINT: u64 = 1024;
 
-/// A frame: its kind, its flags, its stream, its length, and as much of its payload as has arrived.
+/// A frame. `payload` is the part of its payload that has arrived.
 struct Frame<'a> {
     kind: u8,
     flags: u8,
@@ -66,32 +65,33 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the client has said.
+/// The state of the client's output.
 #[derive(Default)]
 pub(super) struct Client {
-    said: Vec<u8>,
+    offered: Vec<u8>,
     read: usize,
-    /// Whether the bytes of the body in the frame that begins at `read` are counted.
+    /// Whether `sent` includes the DATA frame that begins at `read`.
     is_counted: bool,
     last_stream: u32,
-    /// By how much windows were opened, by stream; 0 is the connection's.
+    /// The sum of the client's WINDOW_UPDATE increments, by stream. 0 is the connection.
     opened: HashMap<u32, u64>,
-    /// Bytes of frames with bodies, by stream, and in 0 all together.
+    /// The bytes of DATA frames, by stream. The entry of 0 is the sum.
     sent: HashMap<u32, u64>,
-    /// Settings that are not acknowledged: the initial window, if it was set.
+    /// SETTINGS frames without an acknowledgment: the initial window of each, if it is set.
     settings: VecDeque<Option<u64>>,
-    /// Pings that are not answered.
+    /// Payloads of the PING frames without an answer.
     pings: VecDeque<Vec<u8>>,
 }
 
 impl Client {
-    /// It says these bytes after the first `taken` ones; some of them it may have said before.
-    pub(super) fn says(&mut self, taken: usize, bytes: &[u8]) {
-        let known = self.said.len() - taken;
-        self.said.extend_from_slice(bytes.get(known..).unwrap_or_default());
-        let said = std::mem::take(&mut self.said);
+    /// The client sends `bytes`, which follow its first `taken` bytes. Bytes that were offered
+    /// before are skipped.
+    pub(super) fn sends(&mut self, taken: usize, bytes: &[u8]) {
+        let known = self.offered.len() - taken;
+        self.offered.extend_from_slice(bytes.get(known..).unwrap_or_default());
+        let offered = std::mem::take(&mut self.offered);
         self.read = self.read.max(PREFACE_BYTES);
-        while let Some(frame) = said.get(self.read..).and_then(Frame::first) {
+        while let Some(frame) = offered.get(self.read..).and_then(Frame::first) {
             if frame.kind == DATA && !self.is_counted {
                 *self.sent.entry(0).or_default() += frame.length as u64;
                 *self.sent.entry(frame.stream).or_default() += frame.length as u64;
@@ -100,14 +100,14 @@ impl Client {
             if !frame.is_whole() {
                 break;
             }
-            self.frame_said(&frame);
+            self.frame_sent(&frame);
             self.is_counted = false;
             self.read += HEAD_BYTES + frame.length;
         }
-        self.said = said;
+        self.offered = offered;
     }
 
-    fn frame_said(&mut self, frame: &Frame<'_>) {
+    fn frame_sent(&mut self, frame: &Frame<'_>) {
         match frame.kind {
             HEADERS => self.last_stream = self.last_stream.max(frame.stream),
             SETTINGS if frame.flags & ACK == 0 => {
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-/// What was heard on a stream.
+/// The response that was received on a stream.
 #[derive(Default)]
 struct Answer {
     status: Option<u16>,
@@ -140,26 +140,26 @@ struct Answer {
     is_over: bool,
 }
 
-/// What was heard.
+/// The state of the client's input.
 pub(super) struct Reading {
     pub(super) client: Client,
     contents: Vec<&'static [u8]>,
     decoder: Decoder<'static>,
     read: usize,
-    /// Bytes that were said and are no whole frame.
+    /// Sent bytes that are not a whole frame yet.
     left: usize,
     frames: usize,
     answers: HashMap<u32, Answer>,
     initial_window: u64,
-    /// Bytes of all bodies.
+    /// The bytes of all DATA frames from the server.
     bytes: u64,
     heads: u64,
-    /// Acknowledgments that the server sent of the client's frames.
+    /// The server's acknowledgments of PING and SETTINGS frames.
     acknowledged: u64,
     resets: u64,
-    /// How much was asked for, by stream; 0 is the connection.
-    wanted: HashMap<u32, u64>,
-    /// The last stream that is answered, once that was said.
+    /// The sum of the server's WINDOW_UPDATE increments, by stream. 0 is the connection.
+    increments: HashMap<u32, u64>,
+    /// The last stream of the server's GOAWAY.
     last_stream: Option<u32>,
     has_ended: bool,
 }
@@ -179,13 +179,13 @@ impl Reading {
             heads: 0,
             acknowledged: 0,
             resets: 0,
-            wanted: HashMap::new(),
+            increments: HashMap::new(),
             last_stream: None,
             has_ended: false,
         }
     }
 
-    /// Reads on in all that was sent.
+    /// Reads the new frames in `sent`, which is the server's whole output.
     pub(super) fn read(&mut self, sent: &[u8]) {
         while let Some(frame) = sent.get(self.read..).and_then(Frame::first) {
             assert!(frame.length <= FRAME_BYTES_MAX, "a frame of {} bytes", frame.length);
@@ -202,8 +202,8 @@ impl Reading {
         assert!(cost <= POINTS + earned, "a flood is answered: {cost} for {earned}");
     }
 
-    /// No more comes.
-    pub(super) fn ends(&self, is_closed: bool) {
+    /// Checks the end of the server's output.
+    pub(super) fn check_end(&self, is_closed: bool) {
         assert!(is_closed || self.left == 0, "the last frame is complete");
         assert!(
             is_closed || !self.has_ended,
@@ -245,12 +245,12 @@ impl Reading {
             }
             WINDOW_UPDATE => {
                 let increment = u64::from(frame.number().expect("WINDOW_UPDATE has an increment"));
-                let wanted = self.wanted.entry(frame.stream).or_default();
-                *wanted += increment;
+                let increments = self.increments.entry(frame.stream).or_default();
+                *increments += increment;
                 let came = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
                 assert!(
-                    increment > 0 && *wanted <= came,
-                    "the window grew by {wanted} bytes for {came} received ones on stream {}",
+                    increment > 0 && *increments <= came,
+                    "the window grew by {increments} bytes for {came} received ones on stream {}",
                     frame.stream
                 );
             }
@@ -267,11 +267,11 @@ impl Reading {
         assert!(frame.payload.is_empty());
         let window = self.client.settings.pop_front().expect("only sent settings are acknowledged");
         self.initial_window = window.unwrap_or(self.initial_window);
-        // The first settings are required, and not a choice of the client.
+        // The client must send its first SETTINGS, so their acknowledgment costs nothing.
         self.acknowledged += u64::from(self.frames > 1);
     }
 
-    /// The stream of a frame, which the client has begun.
+    /// The response on a stream. Checks that the client has opened the stream.
     fn answer(&mut self, stream: u32) -> &mut Answer {
         assert!(
             stream % 2 == 1 && stream <= self.client.last_stream,
@@ -296,9 +296,9 @@ impl Reading {
                 |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
             assert!(!name.is_empty() && name.iter().all(is_name), "{name:?}");
             assert!(value.iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
-            assert!(name != b"connection" && name != b"transfer-encoding", "it is of HTTP/1.1");
+            assert!(name != b"connection" && name != b"transfer-encoding", "a field of HTTP/1.1");
             if name == b"content-length" {
-                assert!(length.is_none(), "the field is there once");
+                assert!(length.is_none(), "content-length occurs once");
                 length = Some(number(value));
             }
         }
@@ -315,16 +315,16 @@ impl Reading {
         self.bytes += count;
         assert!(
             count == 0 || self.bytes <= WINDOW_BYTES + self.client.opened(0),
-            "the connection's window"
+            "the connection's window is exceeded"
         );
         let window = self.initial_window + self.client.opened(frame.stream);
         let answer = self.answer(frame.stream);
         assert!(
             answer.status.is_some() && !answer.is_over,
-            "a body without a head, or behind its end"
+            "a body without a head, or after its end"
         );
         answer.body.extend_from_slice(frame.payload);
-        assert!(count == 0 || answer.body.len() as u64 <= window, "the window of {}", frame.stream);
+        assert!(count == 0 || answer.body.len() as u64 <= window, "window of {}", frame.stream);
         if frame.flags & END_STREAM == 0 {
             return;
         }

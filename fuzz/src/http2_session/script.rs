@@ -1,29 +1,29 @@
-//! Scripts of a client of HTTP/2: frames of the declared length, other frames, and other events.
+//! Scripts of an HTTP/2 client: frames, raw bytes, and other events.
 //!
 //! | byte (mod 24) | and after it | what happens |
 //! |---|---|---|
 //! | 0 to 9 | flags, stream, n, n bytes | a frame of this kind |
-//! | 10, 11, 12 | what, stream | a request: of `REQUESTS`, and how its head comes |
+//! | 10, 11, 12 | what, stream | a request of `REQUESTS`; see `request` |
 //! | 13 | stream, flags, n | a part of a body of 64 × n bytes |
 //! | 14 | stream, bits | a window opens by a power of two, less one if the highest bit is set |
 //! | 15 | bits | another initial window: a power of two, less one |
-//! | 16 | n | the last frame once more, n times |
-//! | 17 | n, n bytes | bytes as they are |
+//! | 16 | n | the last frame is sent n more times |
+//! | 17 | n, n bytes | the n bytes are sent |
 //! | 18 | n | a frame of an unknown kind, of 16 × n bytes |
 //! | 19 | | the server is about to stop |
 //! | 20 | | the deadline expires |
 //! | 21 | | the peer closes |
-//! | 22 | | slow results are held back, or are given again |
+//! | 22 | | slow results are held back from now on, or no longer held back |
 //! | 23 | | a segment ends |
 
 use crate::script::{Event, Step, send};
 
-/// The bytes that a client may send in all.
+/// The most bytes that a client sends in one script.
 const BYTES_MAX: usize = 40_000;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What is asked for.
+/// Method and path of each request.
 const REQUESTS: [(&str, &str); 8] = [
     ("GET", "/a.txt"),
     ("GET", "/large"),
@@ -44,12 +44,12 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 32;
 
-/// Reads a script. `begins_well`: the client says first what clients say first.
+/// Reads a script. `begins_well`: the client first sends its preface and SETTINGS.
 pub(super) fn steps(bytes: &[u8], begins_well: bool) -> Vec<Step> {
     let mut script = Script { bytes, steps: Vec::new(), sent: 0, last: Vec::new(), is_held: false };
     if begins_well {
         let settings = frame(SETTINGS, 0, 0, &[]);
-        script.say(&[PREFACE, &settings].concat());
+        script.send_bytes(&[PREFACE, &settings].concat());
     }
     while script.sent <= BYTES_MAX && script.step().is_some() {}
     script.steps
@@ -69,15 +69,15 @@ impl Script<'_> {
             kind @ 0..=9 => {
                 let (flags, stream, length) = (self.byte()?, self.stream()?, self.byte()?);
                 let payload = self.take(length);
-                self.say_frame(frame(kind, flags, stream, &payload));
+                self.send_frame(frame(kind, flags, stream, &payload));
             }
             10..=12 => {
                 let (what, stream) = (self.byte()?, self.stream()?);
-                self.say_frame(request(what, stream));
+                self.send_frame(request(what, stream));
             }
             13 => {
                 let (stream, flags, count) = (self.stream()?, self.byte()?, self.byte()?);
-                self.say_frame(frame(
+                self.send_frame(frame(
                     0,
                     flags & END_STREAM,
                     stream,
@@ -87,11 +87,11 @@ impl Script<'_> {
             14 => {
                 let (stream, bits) = (self.stream()?, self.byte()?);
                 let increment = (1_u32 << (bits % 32)) - u32::from(bits >> 7);
-                self.say_frame(frame(WINDOW_UPDATE, 0, stream, &increment.to_be_bytes()));
+                self.send_frame(frame(WINDOW_UPDATE, 0, stream, &increment.to_be_bytes()));
             }
             15 => {
                 let window = (1_u32 << (self.byte()? % 32)) - 1;
-                self.say_frame(frame(
+                self.send_frame(frame(
                     SETTINGS,
                     0,
                     0,
@@ -100,17 +100,17 @@ impl Script<'_> {
             }
             16 => {
                 for _ in 0..self.byte()? {
-                    self.say(&self.last.clone());
+                    self.send_bytes(&self.last.clone());
                 }
             }
             17 => {
                 let length = self.byte()?;
                 let raw = self.take(length);
-                self.say(&raw);
+                self.send_bytes(&raw);
             }
             18 => {
                 let count = self.byte()?;
-                self.say_frame(frame(0xfa, 0, 0, &vec![0; usize::from(count) * 16]));
+                self.send_frame(frame(0xfa, 0, 0, &vec![0; usize::from(count) * 16]));
             }
             19 => self.steps.push(Step::Event(Event::Stopping)),
             20 => self.steps.push(Step::Event(Event::DeadlineExpired)),
@@ -134,7 +134,7 @@ impl Script<'_> {
         Some(*first)
     }
 
-    /// A stream: most are a client's.
+    /// Reads a stream number. Most are odd, like those that a client opens.
     fn stream(&mut self) -> Option<u32> {
         Some(match self.byte()? {
             number @ ..0xe0 => u32::from(number) * 2 + 1,
@@ -149,12 +149,12 @@ impl Script<'_> {
         taken.to_vec()
     }
 
-    fn say_frame(&mut self, frame: Vec<u8>) {
-        self.say(&frame);
+    fn send_frame(&mut self, frame: Vec<u8>) {
+        self.send_bytes(&frame);
         self.last = frame;
     }
 
-    fn say(&mut self, bytes: &[u8]) {
+    fn send_bytes(&mut self, bytes: &[u8]) {
         if self.sent <= BYTES_MAX {
             self.sent += send(&mut self.steps, bytes);
         }
@@ -166,8 +166,8 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request. `what` selects it. Its higher bits say whether a body follows, its declared length,
-/// and how the head comes.
+/// The frames of a request. `what` % 8 selects the request. The other bits of `what` mean, from the
+/// lowest: a body follows, a declared length, padding, a priority, and a head in two frames.
 fn request(what: u8, stream: u32) -> Vec<u8> {
     let (method, path) = REQUESTS[usize::from(what % 8)];
     let mut fields =
@@ -198,7 +198,7 @@ fn request(what: u8, stream: u32) -> Vec<u8> {
     [first, frame(CONTINUATION, END_HEADERS, stream, second)].concat()
 }
 
-/// A field, said in full.
+/// A header field as an HPACK literal.
 fn field(name: &str, value: &str) -> Vec<u8> {
     [&[0, name.len() as u8][..], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
 }

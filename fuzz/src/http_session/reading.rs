@@ -1,5 +1,5 @@
-//! A reader of responses (RFC 9112 section 6.3), simple and strict: it finds as many as the server
-//! says it has given.
+//! A simple and strict reader of responses (RFC 9112 section 6.3). It must find one response for
+//! each exchange in the server's log.
 
 use super::world::{Answered, World};
 
@@ -13,24 +13,24 @@ impl Head {
     fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
         let value = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} is there once");
+        assert!(found.next().is_none(), "{name} occurs once");
         value
     }
 }
 
-/// Checks that what was sent is one response for each exchange of the log.
+/// Checks that the server has sent one response for each exchange in its log.
 pub(crate) fn check(world: &World) {
     let mut rest = world.sent.as_slice();
     let mut ends = false;
     for (number, exchange) in world.log.iter().enumerate() {
         let is_taken_back = world.log.get(number + 1).is_some_and(|(method, ..)| method.is_empty());
         if is_taken_back && !exchange.0.is_empty() && starts_with_refusal(rest) {
-            // Its body was broken.
+            // The body of this request was malformed, so the only response is the refusal.
             continue;
         }
-        assert!(!ends, "a response behind one that ends the connection");
+        assert!(!ends, "a response after one that ends the connection");
         let Some(head) = head(&mut rest) else {
-            // It comes once the request's body has.
+            // The response follows when the whole body of the request has arrived.
             let is_last = number + 1 == world.log.len();
             assert!(
                 (world.closed || is_last) && rest.is_empty(),
@@ -49,7 +49,7 @@ pub(crate) fn check(world: &World) {
     assert!(!ends || world.closed, "after `Connection: close` the server closes");
 }
 
-/// Whether the next response is the answer to an unreadable request.
+/// Whether the next response refuses an unreadable request.
 fn starts_with_refusal(rest: &[u8]) -> bool {
     [b"HTTP/1.1 400 ", b"HTTP/1.1 408 ", b"HTTP/1.1 431 "]
         .iter()
@@ -72,7 +72,7 @@ fn head(rest: &mut &[u8]) -> Option<Head> {
     Some(Head { status, fields: fields.collect() })
 }
 
-/// Reads a body: as long as was said, and one of the site's.
+/// Reads a body. Checks that it has the declared length and is a body of the site.
 fn body(
     rest: &mut &[u8],
     head: &Head,
@@ -84,8 +84,8 @@ fn body(
     let length: Option<usize> =
         head.field("content-length").map(|digits| digits.parse().expect("a length is a number"));
     let has_none = method == "HEAD" || matches!(head.status, 204 | 304);
-    let length = if has_none { 0 } else { length.expect("a response says how long it is") };
-    assert_eq!(*bytes, length as u64, "the log tells of the bytes that are sent");
+    let length = if has_none { 0 } else { length.expect("a response has a content-length") };
+    assert_eq!(*bytes, length as u64, "the log has the length of the body");
     let body = rest.get(..length)?;
     *rest = &rest[length..];
     let whole = |content: &[u8]| content == body;

@@ -11,7 +11,7 @@ use http::{
 };
 use machine::Micros;
 
-/// One request, as the server tells of it: method, target, status, bytes of the response's body.
+/// One exchange in the log: method, target, status, bytes of the response's body.
 pub(crate) type Answered = (String, String, u16, u64);
 
 pub(crate) struct World {
@@ -23,40 +23,40 @@ pub(crate) struct World {
     pub(crate) closed: bool,
     /// The bytes of each file, in each of its codings.
     pub(crate) contents: Vec<&'static [u8]>,
-    /// What the program was asked and has not answered.
+    /// The state of the request that the program has not answered yet.
     pub(crate) stage: Option<Stage>,
-    /// Requests and bodies that the program got.
+    /// The number of requests and bodies that the program has got.
     questions: u32,
-    /// Bytes that it has admitted and that are not released.
+    /// Bytes that the program has admitted and the session has not released.
     pub(crate) admitted: usize,
-    /// Whether it has a piece of a body.
+    /// Whether the program has a piece of a body that it has not taken yet.
     pub(crate) has_piece: bool,
     has_program: bool,
-    /// Bytes that the session may make the server keep.
+    /// The most bytes that the server keeps for the session.
     kept_max: usize,
     site: Site,
     response_cache: ResponseCache,
 }
 
-/// How far a question has come.
+/// The progress of a request to the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// It was asked so.
-    Asked(Method),
-    /// Its body is there.
-    Told,
+    /// The head has arrived. Its method is this one.
+    Requested(Method),
+    /// The body has arrived.
+    BodyArrived,
 }
 
-/// Bytes of a body that are admitted.
+/// The size up to which the program admits a body.
 pub(crate) const BODY_BYTES_MAX: usize = 64;
 
-/// Bytes that a session may make the server keep.
+/// The most bytes that the server keeps for a session.
 pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// The number of questions of which the last one gets its reply at once.
+/// The program replies at once to one in this many requests and bodies.
 const QUESTIONS: u32 = 3;
 
-/// What the program says to everything.
+/// The body of every reply of the program.
 pub(crate) const REPLY: &[u8] = b"what a program says";
 
 /// The reply of the program.
@@ -77,7 +77,7 @@ fn files() -> BTreeMap<String, SiteFile> {
         brotli: Some(b"brotli".to_vec()),
         ..file("text/css", b"as it is")
     };
-    // Larger than the room that there is for a head, so that it goes out in parts.
+    // Larger than the buffer space for a head, so that the session sends it in parts.
     let large: String = (0..1_000).map(|number| format!("{number},")).collect();
     let files = [
         ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
@@ -108,7 +108,7 @@ fn packed() -> (Site, Vec<&'static [u8]>) {
 }
 
 impl World {
-    /// A server with a small site, and a program beside it.
+    /// A server with a small site and a program.
     pub(crate) fn small() -> World {
         let (site, contents) = SITE.get_or_init(packed);
         let contents = contents.iter().copied().chain([REPLY]).collect();
@@ -136,9 +136,9 @@ impl World {
         }
     }
 
-    /// The program gets a question. It replies to some of them at once.
+    /// The program gets a request or its body. It replies to some of them at once.
     fn question_arrived(&mut self, stage: Stage) -> Option<Reply> {
-        assert!(!self.closed && self.stage.is_none(), "one question at a time");
+        assert!(!self.closed && self.stage.is_none(), "one request at a time");
         self.questions += 1;
         if self.questions.is_multiple_of(QUESTIONS) {
             return Some(program_reply());
@@ -202,13 +202,13 @@ impl Actions for World {
         bytes <= self.kept_max
     }
 
-    fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply> {
-        self.question_arrived(Stage::Asked(question.method))
+    fn asked(&mut self, request: &HandlerRequest<'_>) -> Option<Reply> {
+        self.question_arrived(Stage::Requested(request.method))
     }
 
     fn body_arrived(&mut self, _: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
-        assert!(body.len() <= BODY_BYTES_MAX, "no more is taken than was admitted");
-        self.question_arrived(Stage::Told)
+        assert!(body.len() <= BODY_BYTES_MAX, "a body is larger than admitted");
+        self.question_arrived(Stage::BodyArrived)
     }
 
     fn piece_arrived(&mut self, _: u64, bytes: Vec<u8>) {
@@ -218,8 +218,8 @@ impl Actions for World {
 
     fn pieces_ended(&mut self, _: u64, bytes: Vec<u8>) {
         assert!(bytes.len() <= PIECE_BYTES_MAX && !self.has_piece, "one piece at a time");
-        assert!(!self.closed && self.stage.is_none(), "one question at a time");
-        self.stage = Some(Stage::Told);
+        assert!(!self.closed && self.stage.is_none(), "one request at a time");
+        self.stage = Some(Stage::BodyArrived);
     }
 
     fn too_large(&mut self, _: &HandlerRequest<'_>, _: u64) -> Reply {
@@ -227,7 +227,7 @@ impl Actions for World {
     }
 
     fn released(&mut self, memory: usize) {
-        self.admitted = self.admitted.checked_sub(memory).expect("what is released was admitted");
+        self.admitted = self.admitted.checked_sub(memory).expect("released bytes were admitted");
     }
 
     fn wanted(&mut self, _: u64) {
@@ -235,7 +235,7 @@ impl Actions for World {
     }
 
     fn left(&mut self, _: u64) {
-        // No reply of this program stays open: it is a body that does not come.
+        // No reply of this program stays open. So the client has left while its body arrived.
         self.has_piece = false;
     }
 

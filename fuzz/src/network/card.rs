@@ -1,5 +1,5 @@
-//! A machine with nothing but a card: it does what a card does for the engine, and checks every
-//! frame that leaves.
+//! A machine that has only a network card. The card computes checksums and cuts segments for the
+//! engine, and checks every sent frame.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,9 +10,9 @@ use super::check;
 
 pub(crate) struct CheckedCard {
     card: Card,
-    /// Frames that it has room for now.
+    /// The number of frames that the transmit ring can take now.
     pub(crate) ring: usize,
-    /// Frames on the wire.
+    /// Sent frames.
     pub(crate) sent: VecDeque<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ impl CheckedCard {
         }
         assert!(
             frame.len() <= 14 + usize::from(self.card.mtu),
-            "a frame longer than the link carries"
+            "a frame is longer than the link allows"
         );
         assert_eq!(frame[6..12], self.card.address.0, "the source address is the card's");
         check::frame(&frame);
@@ -111,13 +111,12 @@ impl Machine for CheckedCard {
         assert!(frame.payload.len() <= PIECES_MAX && frame.head.len() + payload.len() <= 65_535);
         assert!(
             frame.checksum.is_none() || self.card.offloads.checksum,
-            "asked for what the card cannot do"
+            "checksum offload without that capability"
         );
         match frame.segment_bytes {
             Some(segment_bytes) => {
-                assert!(self.card.offloads.segmentation_ipv4, "asked for what the card cannot do");
-                let offload =
-                    frame.checksum.expect("a frame to be cut has its checksums made by the card");
+                assert!(self.card.offloads.segmentation_ipv4, "segmentation without capability");
+                let offload = frame.checksum.expect("segmentation comes with checksum offload");
                 self.cut(frame.head, &payload, usize::from(segment_bytes.get()), offload);
             }
             None => self.send([frame.head, &payload].concat(), frame.checksum),
@@ -137,7 +136,7 @@ impl Machine for CheckedCard {
         None
     }
 
-    /// There is no other core.
+    /// The machine has one core.
     fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {}

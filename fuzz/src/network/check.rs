@@ -1,8 +1,9 @@
-//! Whether a frame is what the RFCs want: lengths and checksums, by a sum of its own (RFC 1071).
+//! Checks that a frame follows the RFCs: its lengths and checksums. The sum (RFC 1071) is computed
+//! here, without the code under test.
 
 use std::net::Ipv4Addr;
 
-/// A TCP segment that was seen in a frame.
+/// The fields of a TCP segment in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) to: (Ipv4Addr, u16),
@@ -21,7 +22,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u32 {
     words.sum()
 }
 
-/// The field that makes a sum come out right.
+/// The checksum field for a sum of the other words. It is zero if the sum included a correct
+/// checksum.
 pub(crate) fn field(mut sum: u32) -> [u8; 2] {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -37,7 +39,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from(word(bytes, at)) << 16 | u32::from(word(bytes, at + 2))
 }
 
-/// Checks a whole frame, and says which segment is in it, if one is.
+/// Checks a whole frame. Returns the TCP segment over IPv4 in it, if any.
 pub(crate) fn frame(frame: &[u8]) -> Option<Segment> {
     assert!(frame.len() >= 14, "a frame has its header");
     let packet = &frame[14..];
@@ -58,9 +60,9 @@ fn ipv4(packet: &[u8]) -> Option<Segment> {
     let header_bytes = usize::from(packet[0] & 15) * 4;
     assert!(
         header_bytes >= 20 && usize::from(word(packet, 2)) == packet.len(),
-        "the length is that of the packet"
+        "the total length is the packet's length"
     );
-    assert_eq!(field(sum(&packet[..header_bytes])), [0, 0], "the header's checksum is right");
+    assert_eq!(field(sum(&packet[..header_bytes])), [0, 0], "the header's checksum is correct");
     let (fragment, payload) = (word(packet, 6), &packet[header_bytes..]);
     assert_eq!(fragment & 0x3fff, 0, "nothing is sent in fragments");
     let pseudo = sum(&packet[12..20]) + u32::from(packet[9]) + payload.len() as u32;
@@ -80,9 +82,9 @@ fn ipv4(packet: &[u8]) -> Option<Segment> {
 
 fn ipv6(packet: &[u8]) {
     assert!(packet.len() >= 40 && packet[0] >> 4 == 6, "an IPv6 packet has its header");
-    assert_eq!(usize::from(word(packet, 4)), packet.len() - 40, "the length is that of the packet");
+    assert_eq!(usize::from(word(packet, 4)), packet.len() - 40, "the payload length is correct");
     let (mut next, mut payload) = (packet[6], &packet[40..]);
-    // Hop-by-hop options (RFC 8200 §4.3): reports of listeners carry them.
+    // Reports of multicast listeners have hop-by-hop options (RFC 8200 §4.3).
     while next == 0 {
         next = payload[0];
         payload = &payload[usize::from(payload[1]) * 8 + 8..];
@@ -93,28 +95,17 @@ fn ipv6(packet: &[u8]) {
 
 fn transport(protocol: u8, payload: &[u8], pseudo: u32) {
     match protocol {
-        1 => assert_eq!(field(sum(payload)), [0, 0], "the checksum of an ICMP message is right"),
-        58 => assert_eq!(
-            field(sum(payload) + pseudo),
-            [0, 0],
-            "the checksum of an ICMPv6 message is right"
-        ),
+        1 => assert_eq!(field(sum(payload)), [0, 0], "the ICMP checksum is correct"),
+        58 => assert_eq!(field(sum(payload) + pseudo), [0, 0], "the ICMPv6 checksum is correct"),
         6 => {
             let header_bytes = usize::from(payload[12] >> 4) * 4;
             assert!((20..=payload.len()).contains(&header_bytes), "a segment has its header");
-            assert_eq!(field(sum(payload) + pseudo), [0, 0], "the checksum of a segment is right");
+            assert_eq!(field(sum(payload) + pseudo), [0, 0], "the TCP checksum is correct");
         }
         17 => {
-            assert_eq!(
-                usize::from(word(payload, 4)),
-                payload.len(),
-                "the length of a datagram is right"
-            );
+            assert_eq!(usize::from(word(payload, 4)), payload.len(), "the UDP length is correct");
             let is_right = field(sum(payload) + pseudo) == [0, 0];
-            assert!(
-                is_right && word(payload, 6) != 0,
-                "the checksum of a datagram is right and there"
-            );
+            assert!(is_right && word(payload, 6) != 0, "the UDP checksum is present and correct");
         }
         other => panic!("a packet of protocol {other}"),
     }

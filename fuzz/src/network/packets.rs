@@ -1,4 +1,4 @@
-//! Packets that are right: what a peer would send.
+//! Well-formed packets, as a peer sends them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use machine::Ethernet;
 
 use super::check::{field, sum};
 
-/// A frame of `kind`.
+/// An Ethernet frame of type `kind`.
 pub(crate) fn ethernet(from: Ethernet, to: Ethernet, kind: u16, payload: &[u8]) -> Vec<u8> {
     [&to.0[..], &from.0, &kind.to_be_bytes(), payload].concat()
 }
@@ -26,7 +26,7 @@ pub(crate) fn arp(
     packet
 }
 
-/// An IPv4 packet, or a part of one: `fragment` is the field of that name (RFC 791).
+/// An IPv4 packet or a fragment. `fragment`: the flags and the fragment offset (RFC 791).
 pub(crate) fn ipv4(
     from: Ipv4Addr,
     to: Ipv4Addr,
@@ -46,8 +46,8 @@ pub(crate) fn ipv4(
     [&header, payload].concat()
 }
 
-/// An IPv6 packet (RFC 8200), as neighbours send it. If its payload has room for a checksum, the
-/// checksum is made right.
+/// An IPv6 packet (RFC 8200) with the hop limit 255 that neighbours use. If the payload contains
+/// the checksum field of its protocol, the function sets the checksum.
 pub(crate) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend_from_slice(&(payload.len() as u16).to_be_bytes());
@@ -69,7 +69,7 @@ pub(crate) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: &[u8]) -
     [packet, payload].concat()
 }
 
-/// A TCP segment's fields as they stand on the wire (RFC 9293 §3.1).
+/// The fields of a TCP segment (RFC 9293 §3.1), with the addresses.
 pub(crate) struct Tcp<'a> {
     pub(crate) from: (Ipv4Addr, u16),
     pub(crate) to: (Ipv4Addr, u16),
@@ -82,7 +82,7 @@ pub(crate) struct Tcp<'a> {
 }
 
 impl Tcp<'_> {
-    /// The segment, its checksum right.
+    /// The bytes of the segment, with its checksum.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let options = &self.options[..self.options.len().min(40)];
         let padded = options.len().next_multiple_of(4);
@@ -99,7 +99,7 @@ impl Tcp<'_> {
     }
 }
 
-/// A UDP datagram, its checksum right.
+/// A UDP datagram, with its checksum.
 pub(crate) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
     let mut bytes = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
     bytes.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
@@ -108,7 +108,7 @@ pub(crate) fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), payload: &[u8]) ->
     with_checksum(bytes, 6, pseudo(from.0, to.0, 17))
 }
 
-/// An ICMP message, its checksum right.
+/// An ICMP message, with its checksum.
 pub(crate) fn icmp(kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let bytes = [&[kind, code, 0, 0], &rest[..], payload].concat();
     let checksum = field(sum(&bytes));

@@ -1,11 +1,11 @@
-//! An independent reader of a conversation: from the client's bytes and the maildrop it tells what
-//! each response must be. Written from RFC 1939 and RFC 5034.
+//! An independent reader of a conversation. It computes each expected response from the client's
+//! bytes and the maildrop. Written from RFC 1939 and RFC 5034.
 
 use pop3::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 
 use super::world::World;
 
-/// The lines of a client, each without its LF.
+/// The client's lines, each without its LF.
 fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -15,13 +15,13 @@ fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// The bytes that the server has sent, read from the start.
-struct Heard<'a> {
+/// The bytes of the server that the reader has not read yet.
+struct Responses<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Heard<'a> {
-    /// The next line without its CRLF.
+impl<'a> Responses<'a> {
+    /// Reads the next line. Returns it without its CRLF.
     fn line(&mut self) -> Option<&'a [u8]> {
         let end = self.bytes.windows(2).position(|pair| pair == b"\r\n")?;
         let (line, rest) = (&self.bytes[..end], &self.bytes[end + 2..]);
@@ -29,12 +29,12 @@ impl<'a> Heard<'a> {
         Some(line)
     }
 
-    /// The status line of a response: whether it is positive, and what it says.
+    /// Reads the status line of a response. Returns whether it is positive, and its text.
     fn status(&mut self) -> Option<(bool, String)> {
         if self.bytes.is_empty() {
             return None;
         }
-        let line = self.line().expect("a response ends with its line");
+        let line = self.line().expect("a response ends with CRLF");
         assert!(
             line.len() <= 510 && line.iter().all(|byte| (b' '..0x7f).contains(byte)),
             "{line:?}"
@@ -44,7 +44,8 @@ impl<'a> Heard<'a> {
         Some((text.starts_with("+OK"), text))
     }
 
-    /// The lines up to a dot, unstuffed, with their CRLFs; `None` when the dot is missing.
+    /// Reads the lines up to a line with one dot. Returns them without dot-stuffing, with their
+    /// CRLFs. `None` if the last line is missing.
     fn lines(&mut self) -> Option<Vec<u8>> {
         let mut lines = Vec::new();
         loop {
@@ -58,9 +59,9 @@ impl<'a> Heard<'a> {
     }
 }
 
-/// Where the session stands.
+/// The state of the session as the reader knows it.
 struct Reading<'a> {
-    heard: Heard<'a>,
+    responses: Responses<'a>,
     world: &'a World,
     logged_in: bool,
     /// The client's next line is its response to a challenge.
@@ -68,16 +69,19 @@ struct Reading<'a> {
     marked: Vec<bool>,
 }
 
-/// Checks that the client has heard what its `bytes` and the maildrop of `world` ask for.
+/// Checks that the responses in `world` follow from the client's `bytes` and the maildrop.
 pub(super) fn check(bytes: &[u8], world: &World) {
     let mut reading = Reading {
-        heard: Heard { bytes: &world.sent },
+        responses: Responses { bytes: &world.sent },
         world,
         logged_in: false,
         challenged: false,
         marked: vec![false; world.messages.len()],
     };
-    assert!(reading.heard.status().is_some_and(|(positive, _)| positive), "a greeting comes first");
+    assert!(
+        reading.responses.status().is_some_and(|(positive, _)| positive),
+        "a greeting comes first"
+    );
     for line in lines(bytes) {
         let limit = if reading.challenged { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
         let command = (line.len() < limit).then(|| line.strip_suffix(b"\r").unwrap_or(line));
@@ -85,23 +89,23 @@ pub(super) fn check(bytes: &[u8], world: &World) {
             return;
         }
     }
-    if let Some((positive, text)) = reading.heard.status() {
+    if let Some((positive, text)) = reading.responses.status() {
         assert!(!positive && world.closed, "no command for the response {text:?}");
     }
-    assert!(reading.heard.bytes.is_empty(), "one response for each command");
+    assert!(reading.responses.bytes.is_empty(), "one response for each command");
 }
 
 impl Reading<'_> {
-    /// Reads the response to one command; false when the session ends with it.
+    /// Reads the response to one command. False: the session ends with this response.
     fn response(&mut self, command: Option<&[u8]>) -> bool {
         let line = command.unwrap_or_default();
         let (verb, arguments) = match line.iter().position(|byte| *byte == b' ') {
             Some(space) => (line[..space].to_ascii_uppercase(), line[space + 1..].trim_ascii()),
             None => (line.to_ascii_uppercase(), &line[..0]),
         };
-        let Some((positive, text)) = self.heard.status() else {
+        let Some((positive, text)) = self.responses.status() else {
             assert!(
-                self.world.closed || self.world.is_asked(),
+                self.world.closed || self.world.has_open_request(),
                 "no response to {:?}",
                 String::from_utf8_lossy(line)
             );
@@ -113,7 +117,7 @@ impl Reading<'_> {
             self.logged_in |= positive;
             return positive
                 || self.challenged
-                || !(self.world.closed && self.heard.bytes.is_empty());
+                || !(self.world.closed && self.responses.bytes.is_empty());
         }
         assert!(!text.starts_with("+ "), "only a login has challenges: {text:?}");
         if !positive {
@@ -121,7 +125,7 @@ impl Reading<'_> {
             return if deleted_some {
                 self.deleted()
             } else {
-                !(self.world.closed && self.heard.bytes.is_empty())
+                !(self.world.closed && self.responses.bytes.is_empty())
             };
         }
         let number: Option<usize> =
@@ -131,7 +135,7 @@ impl Reading<'_> {
         match verb.as_slice() {
             b"PASS" => self.logged_in = true,
             b"CAPA" => {
-                let lines = self.heard.lines().expect("capabilities have an end");
+                let lines = self.responses.lines().expect("the list of capabilities is complete");
                 assert!(lines.windows(6).any(|word| word == b"UIDL\r\n"));
             }
             b"STAT" => assert_eq!(text, self.statistics()),
@@ -166,30 +170,30 @@ impl Reading<'_> {
     }
 
     fn listing(&mut self, verb: &[u8]) {
-        let lines = self.heard.lines().expect("a list has an end");
+        let lines = self.responses.lines().expect("a list is complete");
         let mut expected = String::new();
         for (number, message) in (1..).zip(&self.world.messages) {
             if self.marked[number - 1] {
                 continue;
             }
-            let beside = match verb {
+            let value = match verb {
                 b"LIST" => message.len().to_string(),
                 _ => format!("{:016x}", 0x5eed_u64 << 32 | (number as u64 + 9)),
             };
-            expected.push_str(&format!("{number} {beside}\r\n"));
+            expected.push_str(&format!("{number} {value}\r\n"));
         }
         assert_eq!(String::from_utf8_lossy(&lines), expected);
     }
 
-    /// A message, or the part of it that was asked for. False when reading has failed and so the
-    /// session ends.
+    /// Reads the lines of the response to RETR or TOP. False: the store could not read the message,
+    /// or the connection has ended.
     fn message(&mut self, verb: &[u8], arguments: &[u8], number: usize) -> bool {
         let message = &self.world.messages[number - 1];
         assert!(!self.marked[number - 1], "a deleted message is not read");
-        let Some(lines) = self.heard.lines() else {
+        let Some(lines) = self.responses.lines() else {
             assert!(
-                self.world.closed || self.world.is_asked(),
-                "a message has an end, or the connection has one"
+                self.world.closed || self.world.has_open_request(),
+                "a message is complete unless the connection ends"
             );
             return false;
         };
@@ -206,7 +210,7 @@ impl Reading<'_> {
         true
     }
 
-    /// The session has ended with QUIT: what is gone is what was marked.
+    /// Checks the end of a session by QUIT: exactly the marked messages are deleted.
     fn deleted(&self) -> bool {
         let marked: Vec<usize> = (1..)
             .zip(&self.marked)
@@ -214,12 +218,15 @@ impl Reading<'_> {
             .map(|(number, _)| number)
             .collect();
         assert_eq!(self.world.deleted, marked, "the marked messages are deleted");
-        assert!(self.world.closed && self.heard.bytes.is_empty(), "nothing follows a farewell");
+        assert!(
+            self.world.closed && self.responses.bytes.is_empty(),
+            "nothing follows QUIT's reply"
+        );
         false
     }
 }
 
-/// The header, the empty line and this many lines of the body.
+/// The header, the empty line and `count` lines of the body.
 fn top(message: &[u8], count: usize) -> Vec<u8> {
     let mut top = Vec::new();
     let mut body_lines = None;

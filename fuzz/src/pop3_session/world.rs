@@ -1,5 +1,5 @@
-//! The server around a POP3 session. The names in the script select its answers. It keeps a record
-//! of everything, and asserts the session's obligations.
+//! The server around a POP3 session. The user names in the script select the server's answers. The
+//! server records all requests, and asserts the session's obligations.
 
 use machine::Micros;
 use pop3::{
@@ -9,10 +9,11 @@ use pop3::{
 use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use testkit::scram;
 
-/// The most bytes of a reply for which no room is made.
+/// A reply of fewer bytes may be sent without buffer space.
 const SHORT_REPLY_BYTES: usize = 128;
 
-/// Messages that a maildrop may have, each of its kind; the last cannot be read to its end.
+/// The messages that a maildrop may have. Each is a different case. The last cannot be read to its
+/// end.
 const MESSAGES: [&[u8]; 8] = [
     b"Subject: one\r\n\r\n1\r\n",
     b"Subject: two\r\n\r\n.\r\n..2\r\n.3",
@@ -24,7 +25,7 @@ const MESSAGES: [&[u8]; 8] = [
     b"a: b\r\n\r\nthis one is damaged\r\n",
 ];
 
-/// The message that is being read.
+/// The message that the session reads.
 #[derive(Clone)]
 pub(super) struct Reading {
     pub(super) bytes: Vec<u8>,
@@ -40,7 +41,7 @@ pub(super) struct World {
     pub(super) send_room: usize,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
-    /// What QUIT has deleted.
+    /// The numbers of the messages that QUIT has deleted.
     pub(super) deleted: Vec<usize>,
     marks: Vec<bool>,
     is_open: bool,
@@ -48,13 +49,13 @@ pub(super) struct World {
     deleting: bool,
 }
 
-/// A login that was asked for.
+/// A login that the session has requested.
 struct Login {
     user: String,
     proof: Proved,
 }
 
-/// What was said to prove it.
+/// The proof of the login.
 enum Proved {
     Password,
     Scram(Option<ServerSignature>),
@@ -80,9 +81,9 @@ impl World {
         }
     }
 
-    /// The answer to the login that was asked for.
+    /// Answers the requested login.
     pub(super) fn log_in(&mut self) -> Result<Option<ServerSignature>, LoginRefusal> {
-        let Login { user, proof } = self.login.take().expect("a login was asked for");
+        let Login { user, proof } = self.login.take().expect("the session requested a login");
         let answer = match (user.as_str(), proof) {
             ("mallory", _) | (_, Proved::Scram(None)) => Err(LoginRefusal::Credentials),
             ("twin", _) => Err(LoginRefusal::InUse),
@@ -94,16 +95,16 @@ impl World {
         answer
     }
 
-    /// The answer to the deletion that was asked for.
+    /// Carries out the requested deletion.
     pub(super) fn delete(&mut self) -> Result<(), DeletionError> {
-        assert!(std::mem::take(&mut self.deleting), "a deletion was asked for");
+        assert!(std::mem::take(&mut self.deleting), "the session requested a deletion");
         self.deleted =
             (1..).zip(&self.marks).filter(|(_, mark)| **mark).map(|(number, _)| number).collect();
         if self.deleted.len() == 3 { Err(DeletionError) } else { Ok(()) }
     }
 
-    /// Whether something was asked for that takes time.
-    pub(super) fn is_asked(&self) -> bool {
+    /// Whether the session has requested something and has no answer yet.
+    pub(super) fn has_open_request(&self) -> bool {
         self.login.is_some() || self.deleting || self.reading.is_some()
     }
 
@@ -144,7 +145,7 @@ impl Actions for World {
         assert!(!self.closed, "a reply after the end");
         assert!(
             bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES,
-            "a long reply without room"
+            "a long reply without buffer space"
         );
         self.sent.extend_from_slice(bytes);
         self.send_room = self.send_room.saturating_sub(bytes.len());
@@ -195,7 +196,7 @@ impl Actions for World {
 
     fn stop_reading(&mut self) {
         self.assert_open();
-        assert!(self.reading.take().is_some(), "a reading is stopped once");
+        assert!(self.reading.take().is_some(), "only a begun reading is stopped");
     }
 
     fn delete_marked(&mut self) {
@@ -217,8 +218,8 @@ impl Actions for World {
 
     fn close(&mut self) {
         assert!(
-            !self.closed && !self.is_open && !self.is_asked(),
-            "begun requests end before the session"
+            !self.closed && !self.is_open && !self.has_open_request(),
+            "the maildrop and all requests end before the session"
         );
         self.closed = true;
     }

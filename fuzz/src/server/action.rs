@@ -1,4 +1,4 @@
-//! The actions of an input, carried out in order.
+//! The actions of an input, in their order.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -9,18 +9,18 @@ pub(super) enum Action {
         port: Port,
         family: Family,
     },
-    /// A client says something, up to three times in one segment.
+    /// A client sends one of [`PHRASES`], up to three times in one segment.
     Say {
         which: u8,
         phrase: u8,
         times: u8,
     },
-    /// A client says any bytes.
+    /// A client sends any bytes.
     SayBytes {
         which: u8,
         bytes: [u8; 12],
     },
-    /// A client says a long line, or long text.
+    /// A client sends the same byte many times.
     SayMuch {
         which: u8,
         byte: u8,
@@ -32,7 +32,7 @@ pub(super) enum Action {
     Reset {
         which: u8,
     },
-    /// All have this many turns.
+    /// The engine and the clients have this many turns.
     Turns {
         count: u8,
     },
@@ -40,33 +40,32 @@ pub(super) enum Action {
     Wait {
         millis: u16,
     },
-    /// The disk waits for the next of these, or works at once.
+    /// From now on the disk waits for [`Action::Disk`], or works at once.
     DiskWaits {
         waits: bool,
     },
-    /// The disk carries out this many of what it was asked for, in any order.
+    /// The disk carries out this many of its waiting requests, in any order.
     Disk {
         count: u8,
     },
-    /// Of the frames on their way to the engine, one is lost, comes twice, overtakes, or arrives
-    /// damaged.
+    /// One of the frames to the engine is lost, doubled, delayed, or damaged.
     Mishap {
         kind: Mishap,
         frame: u8,
     },
-    /// A host sends a frame.
+    /// Another host sends a frame.
     Frame {
         kind: u8,
         bytes: [u8; 24],
     },
-    /// The card has room for no more than this many frames.
+    /// From now on the card has room for at most this many frames.
     Ring {
         frames: u8,
     },
 }
 
-/// One byte says what happens, and the following bytes say how. So a whole conversation fits in a
-/// short input. Half of all bytes are something that a client says.
+/// One byte selects the action, and the following bytes are its parameters. So a whole conversation
+/// fits in a short input. Half of the values of the first byte are phrases of a client.
 impl Arbitrary<'_> for Action {
     fn arbitrary(input: &mut Unstructured<'_>) -> Result<Action> {
         let what = u8::arbitrary(input)?;
@@ -100,7 +99,7 @@ impl Arbitrary<'_> for Action {
     }
 }
 
-/// What a client connects to.
+/// The service that a client connects to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Port {
     Smtp,

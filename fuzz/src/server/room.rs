@@ -1,5 +1,5 @@
-//! The test world: one engine in a simulated machine, a client host with TCP of its own, and what
-//! both have said.
+//! The test world: one engine in a simulated machine, and a client host with its own TCP. It
+//! records the bytes of both directions.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const SERVER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DISK_BYTES: u64 = 4 << 20;
-/// Connections that clients may have at the same time.
-const LINES_MAX: usize = 12;
-/// Bytes that a client may say on one connection.
-const SAID_BYTES_MAX: usize = 40_000;
-/// Turns in a row that bring nothing, after which the engine is found to spin.
+/// The most connections of clients at the same time.
+const CLIENTS_MAX: usize = 12;
+/// The most bytes that a client sends on one connection.
+const SENT_BYTES_MAX: usize = 40_000;
+/// After this many turns in a row without any effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
-/// Steps until all must be at rest.
+/// The most steps until an awaited state must be reached.
 const STEPS_MAX: usize = 60_000;
 const SIZES: Sizes = Sizes {
     connections: 24,
@@ -69,24 +69,25 @@ fn site() -> Site {
     })
 }
 
-/// One connection of a client, and what the server said on it.
-struct Line {
+/// One connection of a client, and the bytes of both directions.
+struct ConnectedClient {
     connection: Connection,
     port: Port,
-    said: Vec<u8>,
-    heard: Vec<u8>,
+    sent: Vec<u8>,
+    received: Vec<u8>,
 }
 
 pub(super) struct Room {
     machine: SimulatedMachine,
     engine: Engine,
     host: Client,
-    lines: Vec<Line>,
+    clients: Vec<ConnectedClient>,
     dice: Dice,
     next: Next,
     idle_turns: u32,
-    /// Messages that were acknowledged, and how often one may have been deleted.
+    /// The number of acknowledged messages.
     pub(super) acknowledged: usize,
+    /// The number of DELE commands, which limits the number of deleted messages.
     pub(super) deleted_at_most: usize,
 }
 
@@ -101,24 +102,24 @@ impl Room {
         let engine = Engine::new(seed_of_engine, &mut machine);
         let host = Client::new(CLIENT, seed);
         let dice = Dice::new(seed);
-        let (next, idle_turns, lines) = (Next::Now, 0, Vec::new());
+        let (next, idle_turns, clients) = (Next::Now, 0, Vec::new());
         let mut room = Room {
             machine,
             engine,
             host,
-            lines,
+            clients,
             dice,
             next,
             idle_turns,
             acknowledged: 0,
             deleted_at_most: 0,
         };
-        room.until("it serves", |room| {
+        room.until("the engine serves", |room| {
             room.machine.console.iter().any(|line| line.starts_with("serving"))
         });
-        // Its addresses are probed for before they are used.
+        // The engine probes for its addresses before it uses them.
         let ready = room.machine.now + Micros::from_secs(5);
-        room.until("its addresses are its own", |room| room.machine.now >= ready);
+        room.until("its addresses are in use", |room| room.machine.now >= ready);
         room
     }
 
@@ -134,14 +135,14 @@ impl Room {
                 self.say(*which, &vec![*byte; usize::from(*count) % 8_192])
             }
             Action::Close { which } => {
-                if let Some(line) = self.line(*which) {
-                    let connection = line.connection;
+                if let Some(client) = self.client(*which) {
+                    let connection = client.connection;
                     self.host.close(connection);
                 }
             }
             Action::Reset { which } => {
-                if let Some(line) = self.line(*which) {
-                    let connection = line.connection;
+                if let Some(client) = self.client(*which) {
+                    let connection = client.connection;
                     self.host.abort(connection);
                 }
             }
@@ -165,28 +166,33 @@ impl Room {
         }
     }
 
-    fn line(&mut self, which: u8) -> Option<&mut Line> {
-        let number = usize::from(which).checked_rem(self.lines.len())?;
-        self.lines.get_mut(number)
+    fn client(&mut self, which: u8) -> Option<&mut ConnectedClient> {
+        let number = usize::from(which).checked_rem(self.clients.len())?;
+        self.clients.get_mut(number)
     }
 
     fn open(&mut self, port: Port, family: Family) {
-        if self.lines.len() < LINES_MAX {
+        if self.clients.len() < CLIENTS_MAX {
             let connection = match family {
                 Family::Ipv4 => self.host.connect(SERVER, port.number()),
                 Family::Ipv6 => self.host.connect(SERVER_IPV6, port.number()),
             };
-            self.lines.push(Line { connection, port, said: Vec::new(), heard: Vec::new() });
+            self.clients.push(ConnectedClient {
+                connection,
+                port,
+                sent: Vec::new(),
+                received: Vec::new(),
+            });
         }
         (0..4).for_each(|_| self.step());
     }
 
     fn say(&mut self, which: u8, bytes: &[u8]) {
-        let Some(number) = usize::from(which).checked_rem(self.lines.len()) else { return };
-        let line = &mut self.lines[number];
-        if line.said.len() + bytes.len() <= SAID_BYTES_MAX {
-            let taken = self.host.send(line.connection, bytes);
-            line.said.extend_from_slice(&bytes[..taken]);
+        let Some(number) = usize::from(which).checked_rem(self.clients.len()) else { return };
+        let client = &mut self.clients[number];
+        if client.sent.len() + bytes.len() <= SENT_BYTES_MAX {
+            let taken = self.host.send(client.connection, bytes);
+            client.sent.extend_from_slice(&bytes[..taken]);
         }
         self.step();
     }
@@ -209,7 +215,7 @@ impl Room {
             Mishap::Spoiled(place) => {
                 let frame = &mut frames[at];
                 let place = 14 + usize::from(place) % frame.len().saturating_sub(14).max(1);
-                // ARP has no checksum. Damage to it would not be noticed, so it is left out.
+                // ARP has no checksum. The engine could not detect damage, so ARP is not changed.
                 if frame[12..14] != [8, 6]
                     && let Some(byte) = frame.get_mut(place)
                 {
@@ -219,7 +225,7 @@ impl Room {
         }
     }
 
-    /// A frame to the engine that is none of the clients'.
+    /// Sends the engine a frame of a host that is not the clients' host.
     fn frame(&mut self, kind: u8, bytes: &[u8]) {
         let kind: [u8; 2] = match kind % 3 {
             0 => [8, 0],
@@ -231,7 +237,7 @@ impl Room {
         self.step();
     }
 
-    /// One turn of every part that has something to do. Time passes when no part has.
+    /// Runs each part that has something to do, for one turn. Time passes if all parts are idle.
     fn step(&mut self) {
         let now = self.machine.now;
         let is_woken = !self.machine.to_engine.is_empty() || self.machine.disk.has_completions();
@@ -257,8 +263,8 @@ impl Room {
             self.host.hear(&frame);
         }
         self.host.work(now, &mut self.machine.to_engine);
-        for line in &mut self.lines {
-            line.heard.extend(self.host.received(line.connection));
+        for client in &mut self.clients {
+            client.received.extend(self.host.received(client.connection));
         }
         self.host.work(now, &mut self.machine.to_engine);
         self.pass_time();
@@ -294,55 +300,55 @@ impl Room {
         );
     }
 
-    /// All faults are over, and all clients leave.
-    pub(super) fn comes_to_rest(&mut self) {
+    /// Ends all faults and connections, and waits until no resource is in use.
+    pub(super) fn come_to_rest(&mut self) {
         self.machine.disk.mood = Mood::Works;
         while self.machine.disk.waiting() > 0 {
             self.machine.disk.carry_out_next();
         }
         self.machine.transmit_ring = simulated::TRANSMIT_RING;
         let quiet = self.machine.now + Micros::from_secs(5);
-        self.until("all has been said", |room| room.machine.now >= quiet);
-        let lines = std::mem::take(&mut self.lines);
-        for line in &lines {
-            self.count(line);
-            self.host.abort(line.connection);
+        self.until("replies have arrived", |room| room.machine.now >= quiet);
+        let clients = std::mem::take(&mut self.clients);
+        for client in &clients {
+            self.count(client);
+            self.host.abort(client.connection);
         }
         self.step();
-        lines.iter().for_each(|line| self.host.forget(line.connection));
+        clients.iter().for_each(|client| self.host.forget(client.connection));
         self.until("no resource is in use", |room| room.engine.in_use() == InUse::default());
     }
 
-    /// Counts the messages acknowledged on a connection, and those that may have been deleted.
-    fn count(&mut self, line: &Line) {
+    /// Counts the acknowledged messages and the DELE commands on a connection.
+    fn count(&mut self, client: &ConnectedClient) {
         let count = |bytes: &[u8], words: &[u8]| {
             bytes.windows(words.len()).filter(|window| *window == words).count()
         };
-        match line.port {
-            Port::Smtp => self.acknowledged += count(&line.heard, b"250 2.0.0 Stored as "),
-            Port::Pop3 => self.deleted_at_most += count(&line.said.to_ascii_uppercase(), b"DELE"),
+        match client.port {
+            Port::Smtp => self.acknowledged += count(&client.received, b"250 2.0.0 Stored as "),
+            Port::Pop3 => self.deleted_at_most += count(&client.sent.to_ascii_uppercase(), b"DELE"),
             Port::Http => {}
         }
     }
 
-    /// A client that behaves. It says `lines`, each when the answer to the one before has ended
-    /// with `ends`, and returns all that it heard.
+    /// The conversation of a correct client. Each turn is the text to send and a part of the
+    /// expected answer, which the client awaits before the next turn. Returns all answers.
     pub(super) fn converse(&mut self, port: Port, turns: &[(&str, &str)]) -> String {
         let connection = self.host.connect(SERVER, port.number());
-        let mut heard = String::new();
-        for (said, ends) in turns {
-            let before = heard.len();
-            let mut rest = said.as_bytes();
+        let mut received = String::new();
+        for (text, ends) in turns {
+            let before = received.len();
+            let mut rest = text.as_bytes();
             for step in 0.. {
                 rest = &rest[self.host.send(connection, rest)..];
-                heard.push_str(&String::from_utf8_lossy(&self.host.received(connection)));
-                if heard[before..].contains(ends) {
+                received.push_str(&String::from_utf8_lossy(&self.host.received(connection)));
+                if received[before..].contains(ends) {
                     break;
                 }
                 assert!(
                     step < STEPS_MAX,
-                    "{said:?} is not answered by {ends:?} but by {:?}",
-                    &heard[before..]
+                    "{text:?} is not answered by {ends:?} but by {:?}",
+                    &received[before..]
                 );
                 self.step();
             }
@@ -351,6 +357,6 @@ impl Room {
         self.host.work(self.machine.now, &mut self.machine.to_engine);
         self.host.forget(connection);
         self.step();
-        heard
+        received
     }
 }

@@ -1,9 +1,9 @@
-//! Whether the server serves afterwards, and has what it has acknowledged.
+//! The check after all actions: the server serves, and has the messages that it has acknowledged.
 
 use super::action::Port;
 use super::room::Room;
 
-/// Clients that behave are served, and find what was acknowledged.
+/// Checks that correct clients are served, and find the acknowledged messages.
 pub(super) fn check(room: &mut Room) {
     room.converse(
         Port::Smtp,
@@ -24,7 +24,7 @@ pub(super) fn check(room: &mut Room) {
     assert!(messages >= at_least, "{messages} messages are left where {at_least} must be");
 }
 
-/// How many messages a mailbox has, all of which can be read.
+/// The number of messages in a mailbox, by STAT.
 fn messages_of(room: &mut Room, name: &str) -> usize {
     let user = format!("USER {name}@barepost.test\r\n");
     let heard = room.converse(
@@ -44,5 +44,5 @@ fn messages_of(room: &mut Room, name: &str) -> usize {
             _ => None,
         }
     });
-    status.expect("STAT says how many there are")
+    status.expect("STAT returns the number of messages")
 }

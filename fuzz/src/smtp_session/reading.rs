@@ -1,6 +1,6 @@
 //! An independent reader of a conversation. From the client's bytes and the server's replies it
-//! tells how many replies there must be and what must have been stored. Written from RFC 5321, RFC
-//! 3030 and RFC 4954. It is simple: it looks at one byte after the other.
+//! computes the expected number of replies and the expected stored messages. Written from RFC 5321,
+//! RFC 3030 and RFC 4954. The reader is simple: it examines one byte after the other.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,24 @@ use smtp::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 
 use super::world::World;
 
-/// One reply: its code, and its lines.
+/// One reply: its code, and its lines joined.
 struct Reply {
     code: u16,
     text: String,
 }
 
 impl Reply {
-    /// Whether the connection is over after it.
+    /// Whether the connection ends after this reply.
     fn ends(&self) -> bool {
         matches!(self.code, 221 | 421 | 521)
     }
 }
 
-/// Checks that `replies` are well-formed, and joins the lines of each.
+/// Parses the server's output, checks that the replies are well-formed, and joins the lines of
+/// each.
 fn replies(sent: &[u8]) -> VecDeque<Reply> {
     let text = std::str::from_utf8(sent).expect("replies are ASCII");
-    assert!(text.is_empty() || text.ends_with("\r\n"), "a reply ends with its line: {text:?}");
+    assert!(text.is_empty() || text.ends_with("\r\n"), "a reply ends with CRLF: {text:?}");
     let mut replies = VecDeque::new();
     let mut lines = String::new();
     for line in text.split_terminator("\r\n") {
@@ -51,9 +52,9 @@ fn replies(sent: &[u8]) -> VecDeque<Reply> {
     replies
 }
 
-/// What a reader of the client's bytes finds next.
+/// The next item in the client's bytes.
 enum Found {
-    /// Nothing whole.
+    /// No complete line.
     Incomplete,
     /// A CR or LF that is not part of a CRLF.
     BareLineEnd,
@@ -80,7 +81,8 @@ impl Reader<'_> {
         if end < limit { Found::Line(line) } else { Found::LongLine }
     }
 
-    /// The message up to CRLF.CRLF, its dots undone; `None` when its end is not there.
+    /// Reads a message up to CRLF.CRLF. Returns it without dot-stuffing. `None` if its end is
+    /// missing.
     fn data(&mut self) -> Option<Vec<u8>> {
         let mut lines = Vec::new();
         let mut rest = self.bytes;
@@ -117,20 +119,20 @@ fn has_bare_line_end(message: &[u8]) -> bool {
     false
 }
 
-/// A conversation as it must have been.
+/// The state of a conversation as the reader knows it.
 struct Reading<'a> {
     reader: Reader<'a>,
     replies: VecDeque<Reply>,
-    /// The chunks of the message that BDAT has begun.
+    /// The chunks of a message that began with BDAT.
     chunks: Vec<u8>,
-    /// What must have been stored.
+    /// The messages that the server must have stored.
     stored: Vec<Vec<u8>>,
     /// The client's next line is its response to a challenge.
     challenged: bool,
     logged_in: bool,
 }
 
-/// Checks that `world` has heard and stored what the client's `bytes` say.
+/// Checks that the replies and the stored messages in `world` follow from the client's `bytes`.
 pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     let mut reading = Reading {
         reader: Reader { bytes },
@@ -143,7 +145,7 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     let greeting = reading.replies.pop_front().expect("a greeting comes first");
     assert_eq!(greeting.code, 220);
     while reading.command(world, message_bytes_max) {}
-    // Only the server's own farewell may come without having been asked for.
+    // Only a reply of 421 may come without a command.
     if let Some(farewell) = reading.replies.pop_front() {
         assert!(
             farewell.code == 421 && world.closed,
@@ -164,11 +166,11 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
         !world.stored.iter().any(|message| has_bare_line_end(message)),
         "no message can be read as two"
     );
-    assert!(!world.stored.iter().any(|message| message.contains(&0)), "nor where NUL is dropped");
+    assert!(!world.stored.iter().any(|message| message.contains(&0)), "no message has a NUL");
 }
 
 impl Reading<'_> {
-    /// Reads one command and its reply; false when there is no more.
+    /// Reads one command and its reply. False: the conversation ends here.
     fn command(&mut self, world: &World, message_bytes_max: u64) -> bool {
         let limit = if self.challenged { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
         let line = match self.reader.line(limit) {
@@ -208,7 +210,7 @@ impl Reading<'_> {
     /// Reads the reply to AUTH, or to a response in a login.
     fn login_goes_on(&mut self, world: &World) -> bool {
         let Some(reply) = self.replies.pop_front() else {
-            assert!(world.is_asked() || world.closed, "no reply to a login");
+            assert!(world.has_open_request() || world.closed, "no reply to a login");
             return false;
         };
         self.challenged = reply.code == 334;
@@ -248,7 +250,7 @@ impl Reading<'_> {
         goes_on
     }
 
-    /// The message is whole: its reply says what became of it.
+    /// Reads the reply to a whole message.
     fn answered(
         &mut self,
         message: Vec<u8>,
@@ -263,7 +265,7 @@ impl Reading<'_> {
         match reply.code {
             250 => self.stored.push(message),
             421 => {}
-            // Too long to be read to its end, whatever was wrong with it.
+            // The refused message was so long that the server stopped reading and closed.
             451 | 452 | 503 | 552 | 554
                 if world.closed && self.replies.is_empty() && is_flood(sent, message_bytes_max) =>
             {
@@ -274,8 +276,8 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
-    /// The end of the message is missing. There is no reply, unless so much came that the server
-    /// stops waiting for the end.
+    /// Handles a message without an end. It has no reply, unless it was so long that the server
+    /// refused it and closed the connection.
     fn unfinished(&mut self, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
         if world.closed && is_flood(sent, message_bytes_max) {
             self.replies.pop_front();
@@ -284,10 +286,10 @@ impl Reading<'_> {
     }
 
     fn reply_is(&mut self, code: u16) -> bool {
-        let reply = self.replies.pop_front().expect("a fault has its reply");
+        let reply = self.replies.pop_front().expect("an invalid command has a reply");
         assert!(
             reply.code == code || reply.code == 421,
-            "{code} was expected, and not {:?}",
+            "expected {code}, received {:?}",
             reply.text
         );
         self.goes_on_after(&reply)

@@ -1,5 +1,5 @@
-//! The server around an SMTP session. It refuses what the addresses in the script say, keeps a
-//! record of everything, and asserts the session's obligations.
+//! The server around an SMTP session. The local parts of addresses in the script select what the
+//! server refuses. The server records all requests, and asserts the session's obligations.
 
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
@@ -10,7 +10,7 @@ use smtp::{
 };
 use testkit::scram;
 
-/// The most bytes of a reply for which no room is made.
+/// A reply of fewer bytes may be sent without buffer space.
 const SHORT_REPLY_BYTES: usize = 128;
 
 pub(super) struct World {
@@ -22,22 +22,22 @@ pub(super) struct World {
     pub(super) message_room: usize,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
-    /// A message was dropped while its bytes came. When that is noticed depends on how they are
-    /// cut.
+    /// The server dropped a message while its bytes arrived. The time of the refusal depends on the
+    /// cuts.
     pub(super) dropped_bytes: bool,
     settings: SmtpSettings,
-    /// The local part of the open transaction's sender: it says what goes wrong.
+    /// The local part of the open transaction's sender. It selects what fails.
     sender: Option<String>,
-    /// The check of the sender has ended.
+    /// Whether the check of the sender has ended.
     pub(super) is_known: bool,
     /// The message that arrives.
     message: Option<Vec<u8>>,
-    /// The message that is whole and not answered.
+    /// The message that is complete and has no answer yet.
     whole: Option<Vec<u8>>,
-    /// What is to be answered to the login that was asked for.
+    /// The answer to the requested login.
     login: Option<Result<Option<ServerSignature>, AuthRefusal>>,
-    /// A login was granted. The client may still be waiting for its reply.
-    is_signed: bool,
+    /// Whether a SCRAM login has succeeded. The client may still be waiting for its reply.
+    is_logged_in: bool,
 }
 
 impl World {
@@ -63,23 +63,23 @@ impl World {
             message: None,
             whole: None,
             login: None,
-            is_signed: false,
+            is_logged_in: false,
         }
     }
 
-    /// The answer to the login that was asked for.
+    /// Answers the requested login.
     pub(super) fn log_in(&mut self) -> Result<Option<ServerSignature>, AuthRefusal> {
-        let answer = self.login.take().expect("a login was asked for");
-        self.is_signed = matches!(answer, Ok(Some(_)));
+        let answer = self.login.take().expect("the session requested a login");
+        self.is_logged_in = matches!(answer, Ok(Some(_)));
         answer
     }
 
-    /// Whether a login was asked for and is not answered.
-    pub(super) fn is_asked(&self) -> bool {
+    /// Whether the session has requested a login and has no answer yet.
+    pub(super) fn has_open_request(&self) -> bool {
         self.login.is_some()
     }
 
-    /// What the store answers to the message that is whole.
+    /// The store's answer to the complete message.
     pub(super) fn store(&mut self) -> Result<&'static [u8], MessageRefusal> {
         let whole = self.whole.clone();
         let fails = self.goes_wrong("notstored");
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// Whether a message is with the store.
+    /// Whether the store has a complete message and has not answered yet.
     pub(super) fn waits_for_store(&self) -> bool {
         self.whole.is_some()
     }
@@ -135,10 +135,10 @@ impl Actions for World {
 
     fn reply(&mut self, bytes: &[u8]) {
         assert!(!self.closed, "a reply after the end");
-        assert!(bytes.len() <= REPLY_BYTES_MAX, "a reply longer than any");
+        assert!(bytes.len() <= REPLY_BYTES_MAX, "a reply longer than the maximum");
         assert!(
             bytes.len() <= self.send_room || bytes.len() < SHORT_REPLY_BYTES,
-            "a long reply without room"
+            "a long reply without buffer space"
         );
         self.sent.extend_from_slice(bytes);
         self.send_room = self.send_room.saturating_sub(bytes.len());
@@ -187,7 +187,7 @@ impl Actions for World {
         let text = path.text();
         assert!(
             !text.bytes().any(|byte| byte.is_ascii_control()),
-            "no control character is in a path"
+            "a path has no control character"
         );
         if let ForwardPath::Mailbox(mailbox) = path {
             match mailbox.local_part {
@@ -274,8 +274,8 @@ impl Actions for World {
     }
 
     fn abandon_login(&mut self) {
-        let was_signed = std::mem::take(&mut self.is_signed);
-        assert!(!self.closed && (self.login.take().is_some() || was_signed));
+        let was_logged_in = std::mem::take(&mut self.is_logged_in);
+        assert!(!self.closed && (self.login.take().is_some() || was_logged_in));
         self.log.push("no login".into());
     }
 
@@ -288,12 +288,12 @@ impl Actions for World {
         assert!(!self.closed, "a connection is closed once");
         let nothing_is_open =
             self.sender.is_none() && self.message.is_none() && self.login.is_none();
-        assert!(nothing_is_open, "begun transactions end before the session");
+        assert!(nothing_is_open, "transactions and logins end before the session");
         self.closed = true;
     }
 }
 
-/// Whether it can stand in a list of words, and in a header field.
+/// Whether `text` can be part of a list of words, and of a header field.
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.ends_with(',')
 }

@@ -17,7 +17,7 @@ use crate::network::{hardware, limits};
 
 const PORT: u16 = 25;
 
-/// The byte at this place of the stream that `side` writes.
+/// The byte at position `at` of the stream that `side` writes.
 fn pattern(at: u32, side: u8) -> u8 {
     at.wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ side
 }
@@ -27,17 +27,19 @@ pub(super) struct End {
     card: CheckedCard,
     side: u8,
     connection: Option<ConnectionId>,
-    /// Bytes of our stream and of the peer's; of ours those queued, of theirs those heard.
+    /// The lengths of our stream and of the peer's stream, in bytes.
     totals: [u32; 2],
+    /// The queued bytes of our stream.
     queued: u32,
-    heard: u32,
+    /// The received bytes of the peer's stream.
+    received: u32,
     connected: bool,
     peer_closed: bool,
     has_closed: bool,
     pub(super) has_aborted: bool,
-    /// Why it ended, once it was told.
+    /// The reason of the close, once the network has reported it.
     pub(super) closed: Option<CloseReason>,
-    /// The card had no room.
+    /// Whether the last output stopped because the card was full or the budget was spent.
     is_card_full: bool,
 }
 
@@ -71,7 +73,7 @@ impl End {
             connection: None,
             totals,
             queued: 0,
-            heard: 0,
+            received: 0,
             connected: false,
             peer_closed: false,
             has_closed: false,
@@ -83,16 +85,16 @@ impl End {
 
     pub(super) fn connect(&mut self, now: Instant, to: Ipv4Addr) {
         self.connection = self.net.connect(now, (to, PORT).into()).ok();
-        assert!(self.connection.is_some(), "the first connection finds room");
+        assert!(self.connection.is_some(), "there is space for the first connection");
     }
 
-    /// Whether nothing more will come of it.
+    /// Whether the conversation is over on this side.
     pub(super) fn is_over(&self) -> bool {
         self.net.connection_count() == 0
             && (self.closed.is_some() || self.has_aborted || self.connection.is_none())
     }
 
-    /// Whether the session, or the network, wants a turn although nothing arrives.
+    /// Whether the session or the network needs a turn even without an arriving frame.
     pub(super) fn is_busy(&self) -> bool {
         let Some(connection) = self.connection.filter(|_| self.closed.is_none()) else {
             return self.is_card_full;
@@ -102,11 +104,11 @@ impl End {
             || self.connected && !self.has_closed
     }
 
-    pub(super) fn has_heard_all(&self) -> bool {
-        self.heard == self.totals[1]
+    pub(super) fn has_received_all(&self) -> bool {
+        self.received == self.totals[1]
     }
 
-    pub(super) fn hears(&mut self, now: Instant, frame: Vec<u8>, choices: &mut Choices<'_>) {
+    pub(super) fn receive(&mut self, now: Instant, frame: Vec<u8>, choices: &mut Choices<'_>) {
         let mut frame = Frame::new(frame.into(), 0..usize::MAX, Checksum::Unknown);
         let mut events = Events::new();
         assert_eq!(
@@ -117,7 +119,7 @@ impl End {
         self.handle(&events, &frame, choices);
     }
 
-    pub(super) fn time_passes(&mut self, now: Instant, choices: &mut Choices<'_>) {
+    pub(super) fn pass_time(&mut self, now: Instant, choices: &mut Choices<'_>) {
         let mut events = Events::new();
         self.net.deadlines_expired(now, &mut events, &mut Budget::new(100));
         self.handle(&events, &Frame::new(Box::default(), 0..0, Checksum::Unknown), choices);
@@ -128,7 +130,7 @@ impl End {
             assert!(self.closed.is_none(), "{event:?} after the end");
             match event.clone() {
                 Event::Accepted { connection, .. } => {
-                    // A copy of the first SYN, late, may open another: it is of no use.
+                    // A late copy of the first SYN may open a second connection. It has no use.
                     if self.connection.is_some() {
                         self.net.abort(connection);
                         continue;
@@ -169,14 +171,14 @@ impl End {
 
     fn take(&mut self, data: &[u8]) {
         for byte in data {
-            assert!(self.heard < self.totals[1], "no more is received than was sent");
+            assert!(self.received < self.totals[1], "more bytes are received than were sent");
             assert_eq!(
                 *byte,
-                pattern(self.heard, 1 - self.side),
+                pattern(self.received, 1 - self.side),
                 "bytes arrive as they were sent, at {}",
-                self.heard
+                self.received
             );
-            self.heard += 1;
+            self.received += 1;
         }
     }
 
@@ -191,9 +193,9 @@ impl End {
         }
     }
 
-    /// The session's turn: it reads some, writes some, and closes when all is written. Or it gives
-    /// up early.
-    pub(super) fn works(&mut self, now: Instant, choices: &mut Choices<'_>) {
+    /// The session's turn. It reads or writes some bytes, or aborts the connection. It closes the
+    /// connection when all bytes are written.
+    pub(super) fn act(&mut self, now: Instant, choices: &mut Choices<'_>) {
         let Some(connection) =
             self.connection.filter(|_| self.closed.is_none() && !self.has_aborted)
         else {
@@ -241,8 +243,8 @@ impl End {
         }
     }
 
-    /// The network's turn: what it has to say goes to the wire, if the card has room.
-    pub(super) fn speaks(
+    /// The network's turn: it sends its output to the wire, as far as the card has room.
+    pub(super) fn transmit(
         &mut self,
         now: Instant,
         choices: &mut Choices<'_>,
@@ -255,7 +257,7 @@ impl End {
         let output = self.net.output(now, &mut self.card, &mut Budget::new(100));
         assert!(
             output != OutputProgress::CardFull || self.card.ring == 0,
-            "the card is full only when it is"
+            "the network reports a full card only if the card is full"
         );
         self.is_card_full = output != OutputProgress::All;
         for frame in std::mem::take(&mut self.card.sent) {

@@ -1,10 +1,11 @@
-//! The wire: what it does with each frame is a choice.
+//! The wire. For each frame a choice decides whether it is delivered, lost, delayed, doubled or
+//! damaged.
 
 use machine::{Instant, Micros};
 
 use super::Choices;
 
-/// What a frame takes, in milliseconds.
+/// The usual delay of a frame, in milliseconds.
 const USUAL_DELAY: u64 = 10;
 
 struct InFlight {
@@ -14,12 +15,12 @@ struct InFlight {
     frame: Vec<u8>,
 }
 
-/// Frames on their way.
+/// The wire, with the frames that have not arrived yet.
 #[derive(Default)]
 pub(super) struct Wire {
     frames: Vec<InFlight>,
     sent: u64,
-    /// Frames that were lost or spoiled.
+    /// The number of lost or damaged frames.
     pub(super) lost: u32,
 }
 
@@ -32,7 +33,7 @@ impl Wire {
         self.frames.iter().map(|flight| flight.at).min()
     }
 
-    /// A frame is sent to `to`.
+    /// Sends a frame to the side `to`.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -40,7 +41,7 @@ impl Wire {
         frame: Vec<u8>,
         choices: &mut Choices<'_>,
     ) {
-        // When the first copy arrives, and the second, in milliseconds from now.
+        // The delays of the first and the second copy, in milliseconds.
         let (first, second) = match choices.next() {
             0..160 => (Some(USUAL_DELAY), None),
             160..190 => (None, None),
@@ -48,7 +49,7 @@ impl Wire {
             205..240 => (Some(u64::from(choices.next()) * 8), None),
             240..250 => {
                 let at = usize::from(choices.next()) << 3 | usize::from(choices.next() & 7);
-                return self.spoil(now, to, frame, at);
+                return self.damage(now, to, frame, at);
             }
             250.. => (Some(USUAL_DELAY), Some(u64::from(choices.next()) * 64)),
         };
@@ -58,9 +59,9 @@ impl Wire {
         }
     }
 
-    /// One byte after the Ethernet header is damaged on the way: a checksum must detect it. ARP
-    /// has no checksum, so its frames stay as they are.
-    fn spoil(&mut self, now: Instant, to: usize, mut frame: Vec<u8>, at: usize) {
+    /// Damages one byte after the Ethernet header. A checksum must detect this. ARP has no
+    /// checksum, so frames of ARP are not damaged.
+    fn damage(&mut self, now: Instant, to: usize, mut frame: Vec<u8>, at: usize) {
         if frame[12..14] == [8, 0] {
             let at = 14 + at % (frame.len() - 14);
             frame[at] ^= 0x41;
@@ -74,7 +75,7 @@ impl Wire {
         self.frames.push(InFlight { at, number: self.sent, to, frame: frame.to_vec() });
     }
 
-    /// The frames that arrive by now, in their order.
+    /// Takes the frames that have arrived by `now`, in the order of arrival.
     pub(super) fn arrivals(&mut self, now: Instant) -> Vec<(usize, Vec<u8>)> {
         let mut due: Vec<InFlight> =
             self.frames.extract_if(.., |flight| flight.at <= now).collect();
