@@ -18,10 +18,10 @@ pub(crate) struct Options {
     file: PathBuf,
 }
 
-/// Prints what a disk holds and what is wrong with it. Never writes to it.
+/// Prints the content of a disk and its faults. Never writes to the disk.
 ///
-/// Errors: refused when the file cannot be read or is not a Barepost disk; told when something is
-/// wrong with the disk.
+/// Errors: refused when the file cannot be read or is not a Barepost disk; told when the disk has
+/// faults.
 pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     let path = options.file.display();
     let file = File::open(&options.file)
@@ -41,17 +41,17 @@ pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     if report.is_clean() { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// Whether a machine uses the disk now. A reader may see only half of what that machine writes.
+/// Whether a machine uses the disk now. Then a reader may see half of a write.
 fn is_served(file: &File) -> bool {
     match file.try_lock_shared() {
-        // The lock is released at once, so that no machine is kept from starting.
+        // The lock is released at once, so that a machine can start.
         Ok(()) => file.unlock().is_err(),
         Err(error) => matches!(error, TryLockError::WouldBlock),
     }
 }
 
-/// Whether the machine will open this disk. It asks the store, answers the store's first requests,
-/// which are for the superblocks, and looks at the result. Nothing is written.
+/// Checks that the machine will open this disk. A store gets the disk, and its first requests are
+/// answered: they read the superblocks. Then the store's state is known. Nothing is written.
 ///
 /// Errors: refused with the store's reason.
 pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
@@ -94,11 +94,11 @@ struct Image<'a> {
 
 impl Image<'_> {
     fn of(file: &File) -> std::io::Result<Image<'_>> {
-        // A folder opens like a file, and reports a length of its own kind.
+        // A folder can be opened like a file, but its length has another meaning.
         if file.metadata()?.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        // Not the metadata's length, which is 0 for a block device.
+        // The length in the metadata is not used, because it is 0 for a block device.
         let bytes = std::io::Seek::seek(&mut &*file, std::io::SeekFrom::End(0))?;
         Ok(Image { file, sectors: bytes / SECTOR_BYTES as u64 })
     }
@@ -137,13 +137,13 @@ mod tests {
         assert_eq!(after.len() as u64, bytes);
         assert!(
             after.split_off(start.len()).iter().all(|byte| *byte == 0) && after == start,
-            "it was written to"
+            "the check has written to the disk"
         );
         said
     }
 
     #[test]
-    fn a_blank_disk_is_taken_and_not_written_yet() {
+    fn blank_disk_is_accepted_and_not_written() {
         said_of(b"", DISK_BYTES).unwrap();
     }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_called_a_folder_and_no_damaged_disk() {
+    fn folder_is_refused_as_a_directory() {
         let place = tempfile::tempdir().unwrap();
         let failure = fsck(&Options { file: place.path().into() }).unwrap_err();
         assert_eq!(failure.status(), 2);

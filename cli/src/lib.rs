@@ -1,15 +1,15 @@
-//! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP
-//! are other programs, which the script `barepost` starts.
+//! `barepost`: builds the machine, boots it and watches it until its end. Tests, benches and
+//! scripts for TCP are other programs, which the script `barepost` starts.
 //!
 //! It is a library because benches start machines as `run` does. The program in `main.rs` only
 //! calls its [`main`].
 //!
 //! Invariants:
-//! - Whatever this process starts dies with it, even when it is killed with SIGKILL
+//! - The processes that this process starts die with it, even when it is killed with SIGKILL
 //!   ([`host::hold`]).
-//! - Exit status 0: done; 1: something broke or a test failed; 2: the command, the configuration
-//!   or the machine that this runs on is not as needed, told in one line before anything starts.
-//! - Nothing is written outside the data folder and `target/`.
+//! - Exit status 0: success; 1: a failure while it worked; 2: the command, the configuration or the
+//!   host is unsuitable, reported in one line before the machine starts.
+//! - It writes only to the data folder and `target/`.
 #![forbid(unsafe_code)]
 
 mod disk;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn help_names_each_command_that_the_script_hands_over() {
+    fn help_names_each_command_that_the_script_passes_on() {
         let script = include_str!("../../barepost");
         let (_, cases) = script.split_once("case ${1:-} in\n").unwrap();
         let (cases, _) = cases.split_once("\n*)").unwrap();

@@ -1,5 +1,5 @@
-//! The machine's services as clients reach them: forwarded ports, and how to tell that a service
-//! answers.
+//! The machine's services as clients see them: their forwarded ports, and the bytes that check
+//! whether a service answers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,16 +8,16 @@ use machine::{Protocol, Security};
 
 /// A service as a client sees it.
 pub trait Reached {
-    /// Where the service is reached when guest port P is port BASE+P of this machine.
+    /// The forwarded address of the service: guest port P is port BASE+P of this host.
     fn forwarded(&self, base: u16) -> SocketAddr;
 
-    /// What a client sends before the service sends anything.
+    /// The bytes that a client must send before the service sends anything.
     fn question(&self) -> &'static [u8];
 
     /// The first three bytes that the service sends.
     fn greeting(&self) -> &'static [u8];
 
-    /// What a client then sends to end the session at once.
+    /// The bytes that end the session at once after the greeting.
     fn farewell(&self) -> &'static [u8];
 }
 
@@ -28,8 +28,8 @@ impl Reached for Service {
 
     fn question(&self) -> &'static [u8] {
         match self.protocol {
-            // This is no TLS, so the service answers with an alert, without the cost of a
-            // handshake.
+            // These bytes are not TLS, so the service answers with an alert. This avoids the cost
+            // of a handshake.
             _ if self.security == Security::Implicit => b"\r\n",
             Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"",
             Protocol::Http | Protocol::Http2 => b"OPTIONS * HTTP/1.0\r\n\r\n",

@@ -1,7 +1,7 @@
 //! The site: a folder's files, packed with their compressed forms into one file for the machine.
 //!
-//! Names that begin with a dot are left out, so that `.git` is not published by mistake.
-//! `.well-known` (RFC 8615) is the exception.
+//! Names that begin with a dot are left out, except `.well-known` (RFC 8615). So `.git` is not
+//! published by mistake.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,17 +17,17 @@ use http::SiteFile;
 
 /// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
 const PACK_BYTES_MAX: usize = 64 << 20;
-/// A compressed form is kept if it saves at least a twentieth.
+/// A compressed form is kept if it saves at least a twentieth of the size.
 const WORTHWHILE: (usize, usize) = (19, 20);
 /// Brotli's quality, of at most 11. The two higher levels take ten times as long for a few percent.
 const BROTLI_QUALITY: i32 = 9;
-/// The base-2 logarithm of brotli's window in bytes. Every client has room for such a window.
+/// The base-2 logarithm of brotli's window in bytes. Every client can use a window of this size.
 const BROTLI_WINDOW_BITS: i32 = 22;
 
-/// Packs the files of `folder`, under their paths there, and the policy of the machine's domains,
-/// if they have one.
+/// Packs the files of `folder` under their relative paths, and the MTA-STS policy of the machine's
+/// domains, if any.
 ///
-/// Errors: refused when the folder cannot be read or holds something that cannot be served.
+/// Errors: refused when the folder cannot be read or contains an entry that cannot be served.
 pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<u8>, Failure> {
     let mut files = BTreeMap::new();
     if let Some(folder) = folder {
@@ -167,7 +167,7 @@ mod tests {
         }
         fs::write(place.path().join("noise.bin"), [1, 2, 3]).unwrap();
         let site = site(place.path());
-        assert_eq!(site.len(), 4, "what begins with a dot is left out");
+        assert_eq!(site.len(), 4, "names that begin with a dot are left out");
         let page = site.find("/index.html").unwrap();
         assert_eq!(page.content_type(), "text/html; charset=utf-8");
         assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(page.representations().count(), 3);
         let noise = site.find("/noise.bin").unwrap();
         assert_eq!(noise.content_type(), "application/octet-stream");
-        assert_eq!(noise.representations().count(), 1, "compression would not pay");
+        assert_eq!(noise.representations().count(), 1, "compression would save too little");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A first build of the image is announced, so that the user knows why it takes long.
+//! The command announces the first build of the image, so that the user knows why it takes long.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const BAREPOST: &str = env!("CARGO_BIN_EXE_barepost");
 
-/// Whether a process runs. A process that has ended does not, even if no parent has waited for it.
+/// Whether a process runs. A zombie, which has ended, does not run.
 fn runs(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')')
@@ -37,7 +37,7 @@ fn a_held_program_dies_with_its_parent() {
     shell.wait().unwrap();
     let killed = Instant::now();
     while runs(held) {
-        assert!(killed.elapsed() < Duration::from_secs(5), "it outlives its parent");
+        assert!(killed.elapsed() < Duration::from_secs(5), "the program outlives its parent");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -55,7 +55,7 @@ fn a_held_program_gets_its_arguments_and_gives_its_exit_status() {
     let own = std::process::id().to_string();
     let arguments =
         ["--held", &own, "sh", "-c", "test \"$1\" = '--help me' && exit 7", "sh", "--help me"];
-    // The parent of a process is a process, whichever of its threads started it.
+    // This test is not the main thread. Still the parent of the program is this process.
     let status = Command::new(BAREPOST).args(arguments).status().unwrap();
     assert_eq!(status.code(), Some(7));
 }

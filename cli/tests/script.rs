@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Calls `look` until it finds something.
+/// Calls `look` until it returns a value, or until [`PATIENCE`] is over.
 fn sooner_or_later<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     loop {
@@ -23,7 +23,7 @@ fn sooner_or_later<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// Whether the process runs. A process that has ended may still wait for its parent.
+/// Whether the process runs. A zombie, which has ended, does not run.
 fn runs(id: &str) -> bool {
     let line =
         std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
@@ -58,5 +58,5 @@ fn ctrl_c_during_the_first_build_ends_all_compilers() {
     killpg(Pid::from_raw(script.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(script.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
     let ended = sooner_or_later(|| compilers.iter().all(|id| !runs(id)).then_some(()));
-    assert!(ended.is_some(), "a compiler goes on");
+    assert!(ended.is_some(), "a compiler still runs");
 }

@@ -1,9 +1,9 @@
-//! Runs the engine in this process, at a tap interface. It is a machine like a guest, for
-//! `./barepost run --hosted` and for benches. It is a program of its own, so that users do not
-//! compile the engine for Linux.
+//! Runs the engine in this process, at a tap interface, for `./barepost run --hosted` and for
+//! benches. The hosted machine implements `Running`, as a guest does. It is a separate program, so
+//! that users do not compile the engine for Linux.
 //!
-//! No program of ours needs to hold it: it is a thread, and ends with the process, however the
-//! process ends.
+//! A guest needs `host::hold` so that it ends with `barepost`. The hosted machine is a thread, and
+//! always ends with its process.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
@@ -23,14 +23,14 @@ use server::{MachineKeys, Sizes};
 pub struct Hosted {
     life: Life,
     started: Instant,
-    /// Whether nothing waits for it any more.
+    /// Whether the machine was killed: its thread goes on, and this process ignores it.
     is_left: bool,
 }
 
 impl Hosting for Hosted {
     type Taps = Vec<Tap>;
 
-    /// A machine that was just killed may take a moment to give the interface back.
+    /// Retries while the interface is busy: a machine that was just killed may still hold it.
     fn attach(interface: &str, cores: u8) -> Result<Vec<Tap>, Failure> {
         let started = Instant::now();
         loop {
@@ -96,7 +96,7 @@ impl Running for Hosted {
         self.life.ask_to_stop();
     }
 
-    /// A thread cannot be ended: it is left alone, and ends with the process.
+    /// Ignores the machine from now on. A thread cannot be killed, but it ends with the process.
     fn kill(&mut self) {
         self.is_left = true;
     }

@@ -1,8 +1,8 @@
-//! Chooses what runs the guest's instructions, and checks whether KVM really works.
+//! Chooses KVM or QEMU's translator for the guest, and checks whether KVM really works.
 //!
 //! The presence of /dev/kvm is not enough. In some virtual machines it opens, and the guest dies at
-//! its first vector instruction. So before KVM is chosen, a guest of 80 bytes runs on it: it turns
-//! SSE on, adds two vectors, and leaves through the debug exit.
+//! its first vector instruction. So a guest of 80 bytes runs on KVM before KVM is chosen. It turns
+//! SSE on, adds two vectors, and ends through the debug exit.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use host::{Failure, hold};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// What runs the guest's instructions.
+/// The executor of the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accelerator {
     /// The processor.
@@ -43,7 +43,7 @@ impl Accelerator {
     }
 }
 
-/// What the user asked for.
+/// The user's choice of the accelerator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum AcceleratorChoice {
     /// KVM if a guest really runs on it, else TCG.
@@ -75,7 +75,7 @@ impl AcceleratorChoice {
     }
 }
 
-/// How long the small guest may run; it needs a few milliseconds.
+/// The longest time of the small guest. It usually needs a few milliseconds.
 const PROBE_BUDGET: Duration = Duration::from_secs(3);
 /// QEMU's exit status when the guest wrote 0x2a to the debug exit.
 const PROBE_PASSED: i32 = 0x2a << 1 | 1;
@@ -86,9 +86,9 @@ pub(super) const PROBE: [u8; 80] = [
     0x02, 0xb0, 0xad, 0x1b,                   // Multiboot header: magic
     0x00, 0x00, 0x01, 0x00,                   //   flags: addresses follow
     0xfe, 0x4f, 0x51, 0xe4,                   //   checksum
-    0x00, 0x00, 0x10, 0x00,                   //   where the header lies
-    0x00, 0x00, 0x10, 0x00,                   //   where the image lies
-    0, 0, 0, 0, 0, 0, 0, 0,                   //   all of the file, and nothing behind it
+    0x00, 0x00, 0x10, 0x00,                   //   the address of the header
+    0x00, 0x00, 0x10, 0x00,                   //   the address of the image
+    0, 0, 0, 0, 0, 0, 0, 0,                   //   load the whole file; no BSS
     0x20, 0x00, 0x10, 0x00,                   //   the entry
     0x0f, 0x20, 0xe0,                         // mov eax, cr4
     0x0d, 0x00, 0x06, 0x00, 0x00,             // or eax, OSFXSR | OSXMMEXCPT
@@ -107,10 +107,10 @@ pub(super) const PROBE: [u8; 80] = [
     0, 0, 0, 0,
 ];
 
-/// Whether the small guest ends as it should on `accelerator`.
+/// Whether the small guest reaches its debug exit on `accelerator`.
 fn runs_a_guest(qemu: &Path, accelerator: Accelerator) -> Result<bool, Failure> {
     let doing = "trying the accelerator";
-    // A file in memory: nothing can be left behind.
+    // The image is a file in memory, so no file remains after this process.
     let descriptor = memfd_create("probe", MFdFlags::MFD_CLOEXEC)
         .map_err(|error| Failure::io(doing)(error.into()))?;
     let mut file = File::from(descriptor);
@@ -134,7 +134,7 @@ fn runs_a_guest(qemu: &Path, accelerator: Accelerator) -> Result<bool, Failure> 
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Failure::io(doing))?;
 
-    // A guest that dies in KVM hangs for ever; QEMU's complaint about it saves the wait.
+    // A guest that dies in KVM hangs for ever. QEMU's error message ends the wait early.
     let (sender, died) = std::sync::mpsc::channel();
     if let Some(complaints) = child.stderr.take() {
         std::thread::spawn(move || {

@@ -1,17 +1,17 @@
 //! QEMU's command line for a guest.
 //!
 //! The disk is opened with `cache=writeback`: the guest's writes go to the host's page cache, and a
-//! flush by the guest is an fdatasync. So nothing is lost when QEMU is killed. When the host loses
-//! power, only unflushed writes are lost, and the guest had not acknowledged those to any client.
+//! flush by the guest is an fdatasync. So no write is lost when QEMU is killed. When the host loses
+//! power, only unflushed writes are lost, which the guest has not acknowledged to any client.
 //! `cache=none` would be no safer, is slower for small writes, and does not work on every file
 //! system.
 //!
-//! Every disk error is reported to the guest, which answers its clients. By default QEMU stops a
-//! guest when the host's file system is full, and without a monitor nothing starts it again.
+//! QEMU reports every disk error to the guest, which answers its clients. QEMU's default is to stop
+//! the guest when the host's file system is full. Without a monitor it would stay stopped.
 //!
-//! QEMU gives up what it never needs (`-sandbox`): starting other programs, changing its user,
-//! outdated system calls, and changing its own limits. So a guest that breaks into QEMU gains
-//! little.
+//! With `-sandbox`, QEMU gives up rights that it never needs: to start other programs, to change
+//! its user, to use outdated system calls, and to change its own limits. So a guest that breaks
+//! into QEMU gains little.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::accelerator::Accelerator;
 use crate::services::{Reached, SERVICES};
 
-/// What QEMU's process may not do.
+/// The rights that QEMU's process gives up.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// The machine type of QEMU.
@@ -32,7 +32,7 @@ pub enum MachineType {
     Microvm,
 }
 
-/// As on the command line.
+/// Writes the name of the machine type as the command line accepts it.
 impl fmt::Display for MachineType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -42,19 +42,19 @@ impl fmt::Display for MachineType {
     }
 }
 
-/// How the guest is connected to a network.
+/// The network that the guest is connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Network {
-    /// QEMU's own network; guest port P of each service is 127.0.0.1:(base+P).
+    /// QEMU's own network. Port P of the guest is forwarded from 127.0.0.1:(base+P).
     User {
-        /// The first forwarded port.
+        /// The number that is added to each port.
         base: u16,
     },
-    /// A tap interface of the host, with this many of its queues.
+    /// A tap interface of the host.
     Tap {
         /// The interface's name.
         interface: String,
-        /// As many as the machine's cores, or 1.
+        /// The number of its queues that the machine uses: one for each core, or 1.
         queues: u32,
     },
 }
@@ -68,7 +68,7 @@ pub struct Plugin {
     pub arguments: Vec<String>,
 }
 
-/// What a Linux kernel needs, if the image is one: it is a peer on the same machine.
+/// The additional input of an image that is a Linux kernel, used as a peer in measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linux {
     /// The kernel's first file system.
@@ -99,23 +99,23 @@ pub struct GuestFiles {
 pub struct Setup {
     /// The QEMU program.
     pub qemu: PathBuf,
-    /// What is booted: our image, or a Linux kernel.
+    /// The booted image: ours, or a Linux kernel.
     pub image: PathBuf,
     /// The machine type of QEMU.
     pub machine: MachineType,
-    /// What runs the guest's instructions.
+    /// The executor of the guest's instructions.
     pub accelerator: Accelerator,
-    /// How many processors it has.
+    /// The number of the guest's processors.
     pub cores: u32,
-    /// Its memory.
+    /// The guest's memory, in MiB.
     pub memory_mib: u32,
-    /// What the guest's network card is connected to.
+    /// The network of the guest's card.
     pub network: Network,
     /// The guest's files.
     pub files: GuestFiles,
     /// The plugin that watches the guest.
     pub plugin: Option<Plugin>,
-    /// What the kernel needs besides, if the image is a Linux kernel.
+    /// The additional input of a Linux kernel, if the image is one.
     pub linux: Option<Linux>,
 }
 
@@ -133,7 +133,7 @@ impl Setup {
             line.option("-initrd", linux.initramfs.as_os_str()).option("-append", &linux.arguments);
         }
 
-        // `signal=off`: no control character on this pipe has a meaning for QEMU.
+        // `signal=off`: QEMU passes control characters on this pipe to the guest.
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
         line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
         line.option(
@@ -192,7 +192,7 @@ impl Setup {
         }
     }
 
-    /// A virtio device on the machine's bus, of the modern kind only.
+    /// The argument for a virtio device on the machine's bus, without the legacy interface.
     fn device(&self, kind: &str, backend: &str) -> String {
         match self.machine {
             MachineType::Q35 if kind == "virtio-net" => {
@@ -205,8 +205,8 @@ impl Setup {
 }
 
 impl Network {
-    /// The card's arguments. It has two queues for each queue of the interface, one interrupt
-    /// message for each of those, and one more queue and message for the card itself.
+    /// The card's arguments. The card has two queues for each queue of the interface, and a control
+    /// queue. It has an interrupt message for each of these, and one for configuration changes.
     fn card(&self) -> String {
         match self {
             Network::Tap { queues, .. } if *queues > 1 => {
@@ -232,7 +232,7 @@ impl Network {
     }
 }
 
-/// An option with a path. QEMU wants every comma in the path doubled.
+/// The value of an option with a path. QEMU requires that every comma in the path is doubled.
 fn with_file(before: &str, path: &Path, after: &str) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut value = before.as_bytes().to_vec();

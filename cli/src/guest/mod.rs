@@ -1,8 +1,8 @@
-//! A guest: the image in QEMU, its console output and how it is stopped; and what all kinds of
-//! machines that are started from here have in common.
+//! A guest: the image in QEMU, with its console output and its end. The trait [`Running`] is the
+//! common interface of guests and of machines in this process.
 //!
-//! The serial console goes through pipes, never through the terminal itself. So nothing that the
-//! guest does can leave the terminal in a bad state. Unprintable characters in a line are replaced.
+//! The serial console goes through pipes, never through the terminal itself. So the guest cannot
+//! leave the terminal in a bad state. Unprintable characters in a line are replaced.
 
 mod accelerator;
 mod command_line;
@@ -24,13 +24,13 @@ use host::{Failure, hold};
 const STOP_BYTE: u8 = 0x03;
 /// QEMU's exit status when the guest stopped cleanly through its debug exit.
 const CLEAN_STOP: i32 = 33;
-/// The longest line of the console that is kept whole, in bytes.
+/// The longest line of the console, in bytes. Longer lines are cut.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// An event of a machine.
 #[derive(Debug)]
 pub enum Event {
-    /// It printed a line on its console.
+    /// The machine printed a line on its console.
     Line(String),
     /// QEMU printed a line, usually about an error.
     Complaint(String),
@@ -38,30 +38,30 @@ pub enum Event {
     Ended,
 }
 
-/// How a machine ended.
+/// The end of a machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It stopped because it was asked to, and everything is written to disk.
+    /// The machine stopped on request, and has written everything to disk.
     Clean,
-    /// It ended otherwise: how, for people.
+    /// The machine ended in another way. The text describes it for people.
     Other(String),
 }
 
 /// A running machine.
 pub trait Running {
-    /// When the machine was started.
+    /// The time at which the machine was started.
     fn started(&self) -> Instant;
 
-    /// The next event, if one comes within `patience`. After [`Event::Ended`] there are no more.
+    /// The next event, if one occurs within `patience`. [`Event::Ended`] is the last one.
     fn next_event(&self, patience: Duration) -> Option<Event>;
 
-    /// Asks the machine to end its sessions, to write what it holds, and to stop.
+    /// Asks the machine to end its sessions, to write its data to disk, and to stop.
     fn ask_to_stop(&mut self);
 
     /// Ends the machine at once, as a power cut would.
     fn kill(&mut self);
 
-    /// Waits until the machine has ended, and says how.
+    /// Waits until the machine has ended.
     fn end(self) -> Result<End, Failure>;
 }
 
@@ -74,7 +74,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots what `setup` describes. It must be called from the main thread (see [`hold`]).
+    /// Boots the guest that `setup` describes. Must be called from the main thread (see [`hold`]).
     pub fn start(setup: &Setup) -> Result<Guest, Failure> {
         let mut command = hold::command(&setup.qemu);
         command.args(setup.arguments());
@@ -91,13 +91,13 @@ impl Guest {
         std::thread::spawn(move || for_each_line(complaints, &complaints_sender, Event::Complaint));
         std::thread::spawn(move || {
             for_each_line(output, &sender, Event::Line);
-            // The console's pipe closes when QEMU ends. If this fails, nothing listens any more.
+            // The console's pipe closes when QEMU ends. The send fails if the guest was dropped.
             let _ = sender.send(Event::Ended);
         });
         Ok(Guest { qemu, console, events, started })
     }
 
-    /// QEMU's process.
+    /// The process id of QEMU.
     pub fn process_id(&self) -> u32 {
         self.qemu.id()
     }
@@ -117,7 +117,7 @@ impl Running for Guest {
     }
 
     fn ask_to_stop(&mut self) {
-        // If QEMU is gone already, the event of its end is on its way.
+        // The write fails if QEMU has ended already. Then its event follows.
         let _ = self.console.write_all(&[STOP_BYTE]).and_then(|()| self.console.flush());
     }
 
@@ -136,13 +136,13 @@ impl Drop for Guest {
     fn drop(&mut self) {
         if matches!(self.qemu.try_wait(), Ok(None)) {
             self.kill();
-            // It has been killed, so this returns at once, and leaves no zombie.
+            // QEMU has been killed, so `wait` returns at once. It removes the zombie process.
             let _ = self.qemu.wait();
         }
     }
 }
 
-/// Sends every line of `stream`, without its line end and without control characters.
+/// Sends an event for every line of `stream`, without its line end and control characters.
 fn for_each_line(stream: impl Read, sender: &Sender<Event>, event: impl Fn(String) -> Event) {
     let mut stream = BufReader::new(stream);
     let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of the guest's command line, of its console, and of what holds when processes are killed.
+//! Tests of the guest's command line, of its console, and of the accelerator's probe.
 
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ fn qemu_runs_in_its_sandbox_on_every_network() {
 }
 
 #[test]
-fn a_comma_in_a_path_stays_part_of_it() {
+fn comma_in_a_path_is_doubled() {
     let files = GuestFiles {
         disk: "a,b/disk.img".into(),
         configuration: PathBuf::from("c,,d.toml"),
@@ -105,13 +105,13 @@ fn a_comma_in_a_path_stays_part_of_it() {
 }
 
 #[test]
-fn the_console_cannot_upset_the_terminal() {
+fn control_characters_of_the_console_are_replaced() {
     assert_eq!(printable(b"plain \xe2\x82\xac\ttext\r\n"), "plain €\ttext");
     assert_eq!(printable(b"\x1b[2Jred\x07\x9b"), "\u{fffd}[2Jred\u{fffd}\u{fffd}");
 }
 
 #[test]
-fn a_line_without_end_is_cut() {
+fn too_long_line_is_cut() {
     let (sender, events) = channel();
     for_each_line([b'a'; 10_000].as_slice(), &sender, Event::Line);
     drop(sender);

@@ -1,5 +1,5 @@
-//! Asks name servers through this host, with the machine's own resolver (crate `dns`), one question
-//! after the other.
+//! Asks name servers over this host's sockets, one question after the other. The resolver is that
+//! of the machine (crate `dns`).
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,13 +11,13 @@ use dns::{Answer, Limits, Question, Resolver, ResolverAction, StreamId, Unanswer
 use machine::Instant;
 
 const LIMITS: Limits = Limits { questions: 1, of_clients: 1, askers: 1, cache_bytes: 1 << 20 };
-/// How long a read of a socket waits before the clock is looked at.
+/// The longest wait of one read from a socket.
 const GLANCE: Duration = Duration::from_millis(50);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The largest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// Name servers, and the sockets that are open to them.
+/// A resolver, and its open sockets to name servers.
 pub(super) struct Servers {
     resolver: Resolver<()>,
     sockets: BTreeMap<u16, UdpSocket>,
@@ -41,7 +41,7 @@ impl Servers {
         }
     }
 
-    /// Asks, and waits for the answer, for at most [`dns::QUESTION_SPAN_MAX`].
+    /// Asks a question, and waits at most [`dns::QUESTION_SPAN_MAX`] for the answer.
     pub(super) fn ask(&mut self, question: Question) -> Result<Answer, Unanswered> {
         let mut answer = self.resolver.ask(question, (), self.now());
         loop {
@@ -59,7 +59,7 @@ impl Servers {
         Instant(self.started.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Does what the resolver requests. A failure here is treated as a packet lost on its way.
+    /// Carries out an action of the resolver. A failed send counts as a lost packet.
     fn act(&mut self, action: ResolverAction<()>) -> Option<Result<Answer, Unanswered>> {
         match action {
             ResolverAction::Send { port, to, bytes } => {
@@ -92,7 +92,7 @@ impl Servers {
         None
     }
 
-    /// Looks whether an answer has come, and what time it is.
+    /// Gives the resolver the answers that have arrived, and the time.
     fn listen(&mut self) {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut has_waited = false;
@@ -135,14 +135,14 @@ fn open(port: u16, to: SocketAddr) -> std::io::Result<UdpSocket> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Another process may use that port.
+    // If another process uses the resolver's port, the system chooses a port.
     let socket = UdpSocket::bind((any, port)).or_else(|_| UdpSocket::bind((any, 0)))?;
     socket.set_read_timeout(Some(GLANCE))?;
     Ok(socket)
 }
 
-/// The name servers of this host's `resolv.conf`. Servers that only this host can reach in a
-/// special way are left out.
+/// The addresses of the name servers in this host's `resolv.conf`. Link-local addresses with an
+/// interface are left out.
 pub(super) fn of_host(resolv_conf: &str) -> Vec<IpAddr> {
     let named = resolv_conf.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
     named

@@ -1,5 +1,5 @@
-//! Checks whether the DNS has the records that it should have, and whether other records in their
-//! place are as good.
+//! Checks whether the DNS has the wanted records. If it has other records in their place, checks
+//! whether they serve the purpose as well.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,13 +15,13 @@ use super::records::{Wanted, Written};
 /// The result for one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// The record is there.
+    /// The record exists.
     Right,
-    /// Another record is there that is as good.
+    /// Another record exists that serves the purpose as well.
     AsGood(String),
-    /// No record of the kind is there.
+    /// No record of this kind exists.
     Missing,
-    /// Another record is there, or too many are.
+    /// Another record exists that does not serve the purpose, or too many records exist.
     Wrong(String),
     /// The name servers do not answer.
     Unknown(Unanswered),
@@ -53,7 +53,7 @@ pub(super) struct Senders<'a> {
     pub(super) smarthosts: &'a [IpAddr],
 }
 
-/// The addresses of the hosts that relay mail, as far as others can know them.
+/// The addresses of the smarthosts, without private addresses.
 pub(super) fn addresses_of(
     relay: &Relay,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
@@ -77,7 +77,7 @@ pub(super) fn addresses_of(
     addresses
 }
 
-/// Looks a record up. `ask` asks name servers; `keys`: the keys that sign messages.
+/// Looks up a record and compares. `ask` asks name servers. `keys`: the keys that sign messages.
 pub(super) fn judge(
     wanted: &Wanted,
     keys: &[SigningKey],
@@ -118,7 +118,7 @@ pub(super) fn judge(
     }
 }
 
-/// Whether both records serve the same purpose: a name may have other texts, for other purposes.
+/// Whether both records serve the same purpose. A name may have TXT records for other purposes.
 fn is_alike(record: &Record, wanted: &Record) -> bool {
     match (record, wanted) {
         (Record::Text(text), Record::Text(wanted)) => {
@@ -133,8 +133,8 @@ fn version(text: &[u8]) -> &[u8] {
     text.split(|byte| matches!(byte, b' ' | b';')).next().unwrap_or_default()
 }
 
-/// At the name of a key, all texts serve the same purpose, whatever they begin with. A trial
-/// signature shows whether a text is as good.
+/// Compares the TXT records at the name of a key with the key. Every TXT record there counts as a
+/// key. For another text, a trial signature shows whether it contains the same key.
 fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
     let texts: Vec<&Record> =
         records.iter().filter(|record| matches!(record, Record::Text(_))).collect();
@@ -158,7 +158,7 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
     }
 }
 
-/// The result for a message that is signed with a key if the domain has published this text.
+/// The DKIM result of a message that `key` has signed, if the domain has published `text`.
 fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<SignatureReason> {
     let (_, domain) = wanted.owner.as_str().split_once("._domainkey.")?;
     let message = format!("From: postmaster@{domain}\r\n\r\n");
@@ -174,7 +174,7 @@ fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Signa
     signed.ended().verify(0, &knowledge, now).ok().map(|verdict| verdict.reason)
 }
 
-/// The finding when a text says something else.
+/// The finding for TXT records that differ from the wanted `text`.
 fn judge_text(
     text: &[u8],
     wanted: &Wanted,
@@ -190,7 +190,7 @@ fn judge_text(
                     addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
                 verdicts.find(|(_, verdict)| *verdict != spf::SpfVerdict::Pass)
             };
-            // A smarthost may send from other addresses than its own.
+            // A smarthost may send from addresses that only an `include:` of its operator names.
             let includes = others
                 .iter()
                 .any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
@@ -231,7 +231,7 @@ fn mentions(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// What an SPF policy's owner says of mail that comes from an address.
+/// The SPF result for mail from an address, by the policy at the wanted record's name.
 fn may_send(
     address: IpAddr,
     wanted: &Wanted,
@@ -242,7 +242,7 @@ fn may_send(
     learned(ask, |knowledge| spf::check(&sender, knowledge))
 }
 
-/// The policy of the domain above the policy's owner for mail that fails authentication.
+/// The DMARC result for unauthenticated mail from the domain whose policy is checked.
 fn policy(
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
@@ -252,7 +252,7 @@ fn policy(
     learned(ask, |knowledge| dmarc::check(&origins, knowledge))
 }
 
-/// The result of a check that has all the answers that it needs.
+/// Repeats a check, and asks for each missing answer, until the check has a result.
 fn learned<V>(
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
     check: impl Fn(&Knowledge) -> Result<V, Missing>,
@@ -299,13 +299,13 @@ mod tests {
         Record::Text(text.as_bytes().into())
     }
 
-    /// The findings other than right, where all is as wanted except that `owner` has these records
-    /// in place of its own records of the same kinds.
+    /// The findings that are not right. All records are as wanted, except that `owner` has
+    /// `records` in place of its records of the same kind.
     fn findings(owner: &str, records: &[Record]) -> Vec<String> {
         findings_for("", owner, records)
     }
 
-    /// The same for a machine with these additional lines in its configuration.
+    /// As `findings`, for a machine with the lines `more` in its configuration.
     fn findings_for(more: &str, owner: &str, records: &[Record]) -> Vec<String> {
         let own = [ADDRESS.parse().unwrap()];
         let keys = [key("key", 1)];
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_their_names_have_to_be_the_machines() {
+    fn address_and_ptr_records_must_match_the_machine() {
         let found = findings("mail.a.test", &[Record::Address("192.0.2.9".parse().unwrap())]);
         assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: found A 192.0.2.9"]);
         let both = ["192.0.2.9", ADDRESS].map(|address| Record::Address(address.parse().unwrap()));

@@ -39,7 +39,7 @@ pub(crate) struct Options {
     server: Option<IpAddr>,
 }
 
-/// Errors: refused when the configuration is wrong; told when a record is not right.
+/// Errors: refused when the configuration is wrong; told when a record is missing or wrong.
 pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
     let (_, configuration) = read_configuration(&options.data.join("barepost.toml"))?;
     let keys = signing_keys(&options.data, &configuration)?;
@@ -112,7 +112,7 @@ fn check(
         }
         let finding = check::judge(&wanted, keys, &senders, &mut ask);
         if finding == Finding::Unknown(Unanswered::Silence) {
-            // The next question would fail too, after as long a wait.
+            // The next question would also fail, after the same wait.
             return Err(Failure::broke(finding.told(&wanted)));
         }
         say(finding.told(&wanted));

@@ -10,7 +10,7 @@ use dns::{Name, NotAName, Question, Record, RecordKind};
 
 use super::is_public;
 
-/// The bytes of one string of a TXT record (RFC 1035 §3.3).
+/// The most bytes of one string in a TXT record (RFC 1035 §3.3).
 const STRING_BYTES_MAX: usize = 255;
 
 /// Mail services, under the names where programs look for them (RFC 6186, RFC 8314 §5.1), and their
@@ -24,7 +24,7 @@ const SERVICES: [(&str, Option<u16>); 6] = [
     ("_imap._tcp", None),
 ];
 
-/// The 64-bit hash of Fowler, Noll and Vo: it tells two policies apart, and keeps no secret.
+/// The 64-bit FNV hash (Fowler, Noll and Vo). It distinguishes policies, which are not secret.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
@@ -37,8 +37,8 @@ pub(super) struct Wanted {
     pub(super) purpose: String,
 }
 
-/// All records that should exist, those of the machine first. `addresses`: where the Internet
-/// reaches the machine; without any, there are no address records.
+/// All records that should exist, those of the machine first. `addresses`: the machine's public
+/// addresses. If empty, the result has no address records.
 ///
 /// Errors: a name is too long.
 pub(super) fn wanted(
@@ -66,7 +66,7 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
             format!("The name of the address. The provider of {address} can set this record.");
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }
-    // If the host name is also a mail domain, its records are there already.
+    // If the host name is also a mail domain, `of_domain` adds its SPF record.
     if !configuration.serves(host.as_str()) {
         let purpose = "Mail from the machine's own name comes only from its own addresses (SPF).";
         records.push(Wanted::new(host, text("v=spf1 a -all"), purpose.into()));
@@ -116,8 +116,8 @@ fn of_domain(
     Ok(records)
 }
 
-/// The records by which other servers find the policy of a domain (RFC 8461 §3). The policy's host
-/// must have a name of its own.
+/// The records by which other servers find the MTA-STS policy of a domain (RFC 8461 §3). The host
+/// `mta-sts` below the domain serves it.
 fn of_policy(
     domain: &HostName,
     policy: &str,
@@ -160,8 +160,8 @@ fn senders(domain: &Name, relay: &Relay) -> Wanted {
     Wanted::new(domain, text(&format!("v=spf1 mx{terms} -all")), purpose)
 }
 
-/// The SPF term by which a smarthost may send (RFC 7208 §5). If the smarthost has a private
-/// address, its public one is unknown here.
+/// The SPF term that allows a smarthost to send (RFC 7208 §5). `None` for a private address: the
+/// smarthost's public address is unknown.
 fn term(smarthost: &Smarthost) -> Option<String> {
     match &smarthost.place.host {
         RelayHost::Name(name) => Some(format!("a:{name}")),
@@ -217,7 +217,7 @@ impl fmt::Display for Written<'_> {
             }
             Record::Text(text) => {
                 out.write_str("TXT")?;
-                // An empty text is one string, too.
+                // An empty text is written as one empty string.
                 let strings =
                     text.chunks(STRING_BYTES_MAX).chain(text.is_empty().then_some(&[][..]));
                 strings.into_iter().try_for_each(|string| write!(out, " \"{}\"", quoted(string)))
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_gets_all_that_mail_needs() {
+    fn all_records_of_machine_and_domain_are_listed() {
         let lines = lines(
             "hostname = 'mail.a.test'\ndomains = ['a.test']\n",
             &["192.0.2.7", "2001:db8::7"],
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_may_come_by_smarthosts() {
+    fn spf_record_allows_the_smarthosts() {
         let policy = |relay: &str| {
             let text =
                 format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n[relay]\n{relay}\n");

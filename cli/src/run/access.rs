@@ -1,20 +1,20 @@
-//! Checks `[access]` against the way clients connect: ranges that only suit forwarded ports are
-//! refused elsewhere, and wide ranges are reported.
+//! Checks the address ranges of `[access]`. A range that suits only forwarded ports is refused on
+//! other machines, and wide ranges are reported.
 //!
-//! All connections through forwarded ports come from one address of QEMU's own network. A range
-//! that stands for it trusts every client once the machine is reached in other ways.
+//! All connections through forwarded ports have the same source address in QEMU's own network. So a
+//! range for this network trusts every client, and suits only a demo.
 
 use std::net::IpAddr;
 
 use configuration::{AccessRange, Configuration};
 
-/// QEMU's own network, as the demo's configuration gives it.
+/// QEMU's own network, as the demo's configuration contains it.
 const QEMU_NETWORK: &str = "10.0.2.0/24";
-/// A range with a shorter prefix is wide.
+/// The shortest prefixes that are not reported as wide.
 const IPV4_PREFIX_MIN: u8 = 16;
 const IPV6_PREFIX_MIN: u8 = 48;
 
-/// How clients reach the machine.
+/// The way in which clients reach the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// Through ports that QEMU forwards.
@@ -23,8 +23,8 @@ pub(super) enum Way {
     Tap,
 }
 
-/// Errors: a range suits only forwarded ports to a demo. The error is in the form of all
-/// configuration errors.
+/// Errors: a range suits only the forwarded ports of a demo. The text begins with the line, like
+/// all configuration errors.
 pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), String> {
     let place = match way {
         Way::Tap => "a tap interface",
@@ -40,7 +40,7 @@ pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), Strin
     }
 }
 
-/// A warning for each wide range, a line each.
+/// A warning of one line for each wide range.
 pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
     let is_wide = |range: &AccessRange| match range.prefix.address() {
         IpAddr::V4(_) => range.prefix.length() < IPV4_PREFIX_MIN,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_forwarded_ports_is_refused_elsewhere() {
+    fn range_of_forwarded_ports_is_refused_on_a_tap() {
         for key in ["plaintext_auth_from", "unthrottled_from"] {
             let demo =
                 configuration(&format!("[access]\n{key} = [\n'10.0.0.0/24',\n'10.0.2.0/24']\n"));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_wider_than_a_16_or_a_48_is_told() {
+    fn range_wider_than_a_16_or_a_48_is_reported() {
         let told = |range: &str| {
             wide(&configuration(&format!("[access]\nunthrottled_from = ['{range}']\n")))
         };

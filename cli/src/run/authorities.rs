@@ -1,8 +1,8 @@
-//! The files of certificate authorities that `barepost.toml` names. Their certificates vouch for
-//! other servers, beside the authorities of the web.
+//! The files of certificate authorities that `barepost.toml` names. The machine trusts them for
+//! other servers, in addition to the authorities of the web.
 //!
-//! A file without a certificate of an authority is refused before anything boots, with the line
-//! that names the file.
+//! A file without a certificate of an authority is refused before the machine boots. The error has
+//! the line that names the file.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use configuration::Configuration;
 use host::Failure;
 use tls::Authorities;
 
-/// Packs the authorities for the machine, in a file of the folder; makes no file if none are named.
+/// Packs the authorities into a file of the folder. Creates no file if none are named.
 ///
-/// `wrong`: makes an error about the configuration, with the text that follows its name. Errors:
-/// refused when a file cannot be read, or names no authority.
+/// `wrong`: makes an error about the configuration, from the text after the file's name. Errors:
+/// refused when a file cannot be read, or contains no authority.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,

@@ -1,9 +1,9 @@
-//! The certificates that a machine serves with: those that `barepost.toml` names, or the data
-//! folder's own.
+//! The certificates of a machine: those that `barepost.toml` names, or the data folder's own
+//! certificate.
 //!
-//! The folder's own certificate is made on the first run that finds none named. It signs itself
-//! with an ECDSA P-256 key. It is kept, so that a client that has once trusted it can go on to. An
-//! unusable certificate is refused before anything boots, with the line that names it.
+//! If `barepost.toml` names none, the first run creates the folder's own certificate. It is
+//! self-signed, with an ECDSA P-256 key. Later runs use it again, so that clients can trust it. An
+//! unusable certificate is refused before the machine boots, with the line that names it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -19,15 +19,15 @@ use rcgen::{
 };
 use tls::Certificate;
 
-/// The folder of the data folder's own certificate and key.
+/// The subfolder of the data folder for its own certificate and key.
 const FOLDER: &str = "tls";
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
 /// All certificates with their keys, packed for the machine.
 ///
-/// `wrong`: makes an error about the configuration, with the text that follows its name. Errors:
-/// refused when a file cannot be read, or when its content cannot be served with.
+/// `wrong`: makes an error about the configuration, from the text after the file's name. Errors:
+/// refused when a file cannot be read, or when its certificate or key is unusable.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,
@@ -56,14 +56,14 @@ pub(super) fn pack(
     ))
 }
 
-/// The certificate of a file and its key.
+/// The contents of a certificate's file and of its key's file.
 type Pair = (Vec<u8>, Vec<u8>);
 
 fn check((certificate, key): &Pair, now: UnixTime) -> Result<(), tls::CertificateError> {
     Certificate::parse(certificate, key)?.check(now)
 }
 
-/// The folder's own certificate, made if it is missing.
+/// The folder's own certificate and key. Creates them if one is missing.
 fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pair, Failure> {
     let path = folder.join(CERTIFICATE);
     let refused = |why: &dyn std::fmt::Display| {
@@ -83,8 +83,8 @@ fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pa
     Ok(pair)
 }
 
-/// Makes a certificate for the machine's name, its mail domains and `localhost`. It expires in the
-/// far future.
+/// Creates a certificate for the machine's name, its mail domains and `localhost`. It is valid
+/// until 2120.
 fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     let broke = |error: rcgen::Error| Failure::broke(format_args!("making a certificate: {error}"));
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(broke)?;
@@ -113,7 +113,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
         Failure::refused(format_args!("{}: writing: {error}", path.display()))
     };
-    // The file is made anew, because an existing file keeps its permissions.
+    // The file is created anew, because an existing file would keep its permissions.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(error)),
         _ => {}
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_is_made_once_and_its_key_is_private() {
+    fn certificate_is_created_once_and_its_key_is_private() {
         let place = tempfile::tempdir().unwrap();
         let data = open(place.path(), "").unwrap();
         assert_eq!(names(&data), ["mail.a.test", "localhost", "a.test"]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_certificates_are_used_and_none_is_made() {
+    fn configured_certificates_are_used_and_none_is_created() {
         let place = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         open(other.path(), "").unwrap();

@@ -1,8 +1,8 @@
 //! The data folder: `barepost.toml`, `disk.img`, a certificate and keys that sign messages. All are
-//! made on the first run, and checked before every boot.
+//! created on the first run, and checked before every boot.
 //!
-//! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the
-//! lock is passed on to QEMU, so that it ends when both processes have ended.
+//! Invariant: one machine at a time uses a data folder. The disk is locked (`flock`), and QEMU
+//! inherits the lock. So the lock ends when both processes have ended.
 
 use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -21,29 +21,29 @@ use crate::run::disk_file::{self, MissingDisk};
 use crate::run::{LEAVE_PATIENCE, authorities, certificates, demo, signing};
 use crate::site;
 
-/// The page that is made on the first run.
+/// The web page that is created on the first run.
 const DEMO_PAGE: &str = include_str!("demo/index.html");
 
-/// What is required of a folder to open it.
+/// The conditions for the opening of a folder.
 pub(crate) struct Terms<'a> {
     pub(crate) missing_disk: MissingDisk,
-    /// Checks the configuration before anything else is made. Errors: `LINE: ` and what is wrong
-    /// there.
+    /// Checks the configuration before other files are created. Errors: `LINE: ` and the fault in
+    /// this line.
     pub(crate) accepts: &'a dyn Fn(&Configuration) -> Result<(), String>,
 }
 
 /// A data folder, locked for this process.
 pub struct DataFolder {
-    /// What `barepost.toml` says.
+    /// The parsed `barepost.toml`.
     pub configuration: Configuration,
-    /// Where `barepost.toml` is.
+    /// The path of `barepost.toml`.
     pub configuration_path: PathBuf,
     /// The demo's users and their passwords, as long as `barepost.toml` has not changed since the
     /// first run.
     pub(crate) demo_users: Option<String>,
-    /// Where the disk's image is.
+    /// The path of the disk's image.
     pub disk_path: PathBuf,
-    /// The size of the disk in bytes if this run made it.
+    /// The size of the disk in bytes if this run created it.
     pub(crate) new_disk_bytes: Option<u64>,
     /// The packed site, if there is one.
     pub site_path: Option<PathBuf>,
@@ -57,18 +57,18 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Opens the folder and makes what is missing, but a disk only on the first run.
+    /// Opens the folder and creates missing files, but a disk only on the first run.
     ///
-    /// Errors: as those of [`DataFolder::open_on`].
+    /// Errors: as for [`DataFolder::open_on`].
     pub fn open(folder: &Path) -> Result<DataFolder, Failure> {
         let terms = Terms { missing_disk: MissingDisk::MakeOnFirstRun, accepts: &|_| Ok(()) };
         DataFolder::open_on(&terms, folder)
     }
 
-    /// Opens the folder and makes what is missing.
+    /// Opens the folder and creates missing files.
     ///
-    /// Errors: refused when another machine uses it, when the configuration is wrong, when the disk
-    /// is missing and may not be made, or when this version cannot serve the disk.
+    /// Errors: refused when another machine uses the folder, when the configuration is wrong, when
+    /// the disk is missing and must not be created, or when this version cannot serve the disk.
     pub(crate) fn open_on(terms: &Terms<'_>, folder: &Path) -> Result<DataFolder, Failure> {
         let refused = |doing: &str, path: &Path| {
             let path = path.display().to_string();
@@ -135,7 +135,7 @@ impl DataFolder {
         })
     }
 
-    /// How large the packed site is; 0 if there is none.
+    /// The size of the packed site in bytes; 0 if there is none.
     pub(crate) fn site_bytes(&self) -> Result<u64, Failure> {
         let Some(path) = &self.site_path else { return Ok(0) };
         Ok(path.metadata().map_err(Failure::io("measuring the packed site"))?.len())
@@ -160,7 +160,7 @@ impl DataFolder {
         }
     }
 
-    /// Lets programs that start from now on inherit the lock.
+    /// Lets programs that are started from now on inherit the lock.
     pub fn pass_lock_on(&self) -> Result<(), Failure> {
         fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(|error| {
             Failure::broke(format_args!("passing the lock of the disk on: {error}"))
@@ -170,7 +170,7 @@ impl DataFolder {
 
 /// The text of a `barepost.toml`, and its parsed configuration.
 ///
-/// Errors: refused when it cannot be read or is wrong, with its place.
+/// Errors: refused when the file cannot be read or is wrong, with the path and the line.
 pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration), Failure> {
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::refused(format_args!("{}: reading: {error}", path.display())))?;
@@ -180,17 +180,17 @@ pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration),
     Ok((text, configuration))
 }
 
-/// `what`: the error, with its place in the configuration.
+/// A configuration error. `what`: the text that follows the path and a colon.
 fn wrong(path: &Path, what: &dyn Display) -> Failure {
     Failure::refused(format_args!("{}:{what}", path.display()))
 }
 
-/// All files hold secrets.
+/// Lets only the owner read a new file: all files of the folder may contain secrets.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Makes the configuration if there is none, and the page that it names.
+/// Creates the configuration if it does not exist, and the web page that it names.
 fn make_demo(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     match private(OpenOptions::new().write(true).create_new(true)).open(path) {
         Ok(mut file) => {
@@ -207,7 +207,7 @@ fn make_demo(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Where the bytes cease to be text, in the form of all configuration errors.
+/// The error for the first byte that is not UTF-8, in the form of all configuration errors.
 fn not_text(bytes: &[u8]) -> String {
     let before = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
     let line = before.matches('\n').count().saturating_add(1);
@@ -267,16 +267,16 @@ mod tests {
         std::fs::write(folder.join("disk.img"), vec![0; 2 << 20]).unwrap();
         let data = DataFolder::open(&folder).unwrap();
         assert!(data.demo_users.is_none() && data.new_disk_bytes.is_none());
-        assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the disk that was there");
+        assert_eq!(data.disk_path.metadata().unwrap().len(), 2 << 20, "the existing disk is used");
         assert_eq!(
             std::fs::read_dir(&folder).unwrap().count(),
             8,
-            "site and pack are left alone, and beside certificate and keys, and a pack of each, nothing else is there"
+            "configuration, disk, site and its pack, certificate and keys, and a pack of each"
         );
     }
 
     #[test]
-    fn a_folder_that_has_lost_its_disk_is_refused_and_left_as_it_is() {
+    fn used_folder_without_a_disk_is_refused_and_unchanged() {
         let place = tempfile::tempdir().unwrap();
         drop(DataFolder::open(place.path()).unwrap());
         std::fs::remove_file(place.path().join("disk.img")).unwrap();
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(failure.status(), 2);
         assert!(failure.to_string().contains("disk.img: the disk is missing"), "{failure}");
         for name in ["disk.img", "barepost.toml"] {
-            assert!(!place.path().join(name).exists(), "{name} was made");
+            assert!(!place.path().join(name).exists(), "{name} was created");
         }
         let terms = Terms { missing_disk: MissingDisk::Make, accepts: &|_| Ok(()) };
         let data = DataFolder::open_on(&terms, place.path()).unwrap();
@@ -306,11 +306,11 @@ mod tests {
             failure.to_string().contains("barepost.toml:2:1: `domain` is not a valid key"),
             "{failure}"
         );
-        assert!(!place.path().join("disk.img").exists(), "nothing was made");
+        assert!(!place.path().join("disk.img").exists(), "a disk was created");
     }
 
     #[test]
-    fn a_configuration_that_is_not_accepted_leaves_no_disk() {
+    fn no_disk_is_created_for_a_rejected_configuration() {
         let place = tempfile::tempdir().unwrap();
         let refuse = |_: &Configuration| Err("7: not here".to_string());
         let terms = Terms { missing_disk: MissingDisk::MakeOnFirstRun, accepts: &refuse };
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_folder_is_called_no_folder() {
+    fn file_in_place_of_the_data_folder_is_refused() {
         let place = tempfile::NamedTempFile::new().unwrap();
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_folder_serves_one_machine_at_a_time() {
+    fn data_folder_is_used_by_one_machine_at_a_time() {
         let place = tempfile::tempdir().unwrap();
         let first = DataFolder::open(place.path()).unwrap();
         let failure = DataFolder::open(place.path()).err().unwrap();

@@ -1,7 +1,7 @@
-//! The configuration of the first run: a mail domain that does not exist elsewhere, and two users
-//! with passwords made for this folder alone.
+//! The configuration of the first run: a mail domain that does not exist on the Internet, and two
+//! users with random passwords for this folder.
 //!
-//! Invariant: no password is in the source, so reading the source lets no one enter a machine.
+//! Invariant: no password is in the source, so a reader of the source cannot log in to a machine.
 
 use configuration::{Configuration, Password};
 use host::Failure;
@@ -12,7 +12,7 @@ const TEXT: &str = include_str!("demo/barepost.toml");
 /// users.
 const PLACES: [&str; 2] = ["PASSWORD-OF-ADA", "PASSWORD-OF-GRACE"];
 
-/// Characters that do not form words and are not mistaken for each other.
+/// Characters that form no words and are not confused with each other.
 const CHARACTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
 const GROUPS: usize = 4;
 const GROUP_LETTERS: usize = 4;
@@ -30,8 +30,8 @@ pub(super) fn make() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The users and their passwords, for people, if the configuration has not changed since it was
-/// made.
+/// The users and their passwords as text for people. `None` if the configuration has changed since
+/// its creation.
 pub(super) fn users(text: &str, configuration: &Configuration) -> Option<String> {
     let mut made = TEXT.to_string();
     let mut said = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn users(text: &str, configuration: &Configuration) -> Option<String>
     (made == text).then(|| said.join("; "))
 }
 
-/// Groups of characters that a person can type.
+/// A random password: groups of characters that a person can type.
 fn password() -> Result<String, Failure> {
     let mut password = String::new();
     for group in 0..GROUPS {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn demo_passwords_are_made_anew_for_each_folder() {
+    fn demo_passwords_differ_between_folders() {
         let passwords = || -> Vec<String> {
             let users = Configuration::parse(&make().unwrap()).unwrap().users;
             let plain = users.into_iter().map(|user| match user.password {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn demo_users_are_told_while_the_file_is_as_it_was_made() {
+    fn demo_users_are_shown_until_the_configuration_changes() {
         let text = make().unwrap();
         let said = |text: &str| users(text, &Configuration::parse(text).unwrap());
         let users = said(&text).unwrap();

@@ -1,11 +1,11 @@
-//! `disk.img` of the data folder: found, or made if no machine has run there before.
+//! `disk.img` of the data folder. It is created if no machine has run in the folder before.
 //!
-//! A missing disk is usually a mistake: a volume is not mounted, or `--data` is mistyped. A new
-//! disk in its place would start without an error, show empty mailboxes, and take mail that belongs
-//! elsewhere.
+//! A missing disk is usually a mistake: a volume is not mounted, or `--data` is mistyped. With a
+//! new disk in its place the machine would start without an error, show empty mailboxes, and store
+//! new mail on the wrong disk.
 //!
 //! Invariants:
-//! - A disk is made without `--new` only in a folder that shows no trace of an earlier run.
+//! - Without `--new` a disk is created only in a folder that has no trace of an earlier run.
 //! - An existing disk is never replaced, whatever the options are.
 
 use std::fmt::Display;
@@ -17,35 +17,35 @@ use std::path::{Path, PathBuf};
 use host::Failure;
 
 const NAME: &str = "disk.img";
-/// The size of a new disk. The file is sparse: it occupies only what is written to it.
+/// The size of a new disk. The file is sparse: it occupies only the written blocks.
 pub(super) const NEW_BYTES: u64 = 1 << 30;
-/// What a run leaves in the folder besides the disk.
+/// The files and folders that a run creates in addition to the disk.
 const TRACES: &[&str] =
     &["tls", "dkim", "certificates.pack", "signing-keys.pack", "authorities.pack", "site.pack"];
 
-/// What to do if the disk is missing.
+/// The treatment of a missing disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MissingDisk {
-    /// It is made in a folder that shows no trace of an earlier run, and refused in others.
+    /// A disk is created if the folder has no trace of an earlier run. Otherwise it is an error.
     MakeOnFirstRun,
-    /// It is made, as `--new` asks; `--new` is refused if a disk is there.
+    /// A disk is created, as `--new` requests. An existing disk is an error.
     Make,
 }
 
-/// The disk's path, examined and not changed yet.
+/// The path of the disk. Nothing has been created or changed there yet.
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) is_new: bool,
 }
 
-/// Looks whether the folder's disk is there, or may be made. Changes nothing.
+/// Checks that the folder's disk exists or may be created. Changes nothing.
 ///
-/// Errors: refused when it is missing and the folder has been used before, or when it is there and
-/// a new one is requested.
+/// Errors: refused when the disk is missing in a folder that has been used before, or when it
+/// exists and a new one is requested.
 pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure> {
     let path = folder.join(NAME);
     let refused = |what: &dyn Display| Failure::refused(format_args!("{}: {what}", path.display()));
-    // An empty file remains when a disk could not be copied.
+    // An empty file counts as missing: a failed copy of a disk leaves one.
     let is_new = match path.metadata() {
         Ok(metadata) => metadata.is_file() && metadata.len() == 0,
         Err(error) if error.kind() == ErrorKind::NotFound => true,
@@ -86,7 +86,7 @@ fn said(traces: &[&str]) -> String {
     format!("{} {verb}", traces.join(", "))
 }
 
-/// Opens the disk. A new disk is made, with its size.
+/// Opens the disk. Creates a new disk with its full size.
 pub(super) fn open(place: &Place) -> std::io::Result<File> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -94,7 +94,7 @@ pub(super) fn open(place: &Place) -> std::io::Result<File> {
         .create(place.is_new)
         .mode(0o600)
         .open(&place.path)?;
-    // Not the metadata's length, which is 0 for a block device.
+    // The length in the metadata is not used, because it is 0 for a block device.
     if place.is_new && file.seek(SeekFrom::End(0))? == 0 {
         file.set_len(NEW_BYTES)?;
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_disk_beside_traces_of_a_run_is_refused() {
+    fn missing_disk_in_a_used_folder_is_refused() {
         for trace in TRACES {
             let place = tempfile::tempdir().unwrap();
             std::fs::write(place.path().join(trace), "").unwrap();
@@ -117,12 +117,12 @@ mod tests {
                 assert!(text.contains(said), "{said}: {text}");
             }
             assert!(find(place.path(), MissingDisk::Make).unwrap().is_new);
-            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing was made");
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "a file was created");
         }
     }
 
     #[test]
-    fn a_link_to_no_disk_and_an_empty_file_count_as_missing() {
+    fn broken_link_and_empty_file_count_as_a_missing_disk() {
         let place = tempfile::tempdir().unwrap();
         let disk = place.path().join(NAME);
         std::os::unix::fs::symlink(place.path().join("volume/disk.img"), &disk).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_there_is_never_replaced() {
+    fn existing_disk_is_never_replaced() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(NAME), "mail").unwrap();
         let failure = find(place.path(), MissingDisk::Make).err().unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_vanishes_before_it_is_opened_is_not_made_anew() {
+    fn disk_removed_before_its_opening_is_not_created_again() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(NAME), "mail").unwrap();
         let found = find(place.path(), MissingDisk::MakeOnFirstRun).unwrap();

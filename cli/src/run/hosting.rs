@@ -1,4 +1,4 @@
-//! The engine in this process, for programs that contain it.
+//! The interface to the engine in this process, for programs that contain the engine.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::run::DataFolder;
 
 /// A machine that is a thread of this process.
 pub trait Hosting: Running + Sized {
-    /// The machine's card: the other end of a tap interface, with a queue for each core or one for
-    /// all.
+    /// The machine's card: the other end of a tap interface. It has a queue for each core, or one
+    /// queue for all.
     type Taps;
 
-    /// Takes the other end of a tap interface, for this many cores.
+    /// Attaches to a tap interface, for a machine with this many cores.
     ///
     /// Errors: refused when the interface is not available.
     fn attach(interface: &str, cores: u8) -> Result<Self::Taps, Failure>;
 
-    /// Starts the machine on this data.
+    /// Starts the machine with the files of a data folder.
     ///
     /// Errors: refused when the memory is too small.
     fn start(
@@ -29,7 +29,7 @@ pub trait Hosting: Running + Sized {
     ) -> Result<Self, Failure>;
 }
 
-/// The placeholder in a program without the engine.
+/// The type that stands for a machine in a program without the engine. It has no values.
 pub enum NotHosted {}
 
 impl Hosting for NotHosted {

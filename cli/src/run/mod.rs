@@ -1,8 +1,8 @@
 //! `barepost run`: builds the machine, boots it, and serves until it is asked to stop.
 //!
-//! Everything that can be refused is refused before anything boots, with the cheapest check first:
-//! the ports or the tap interface, the configuration, the disk, QEMU, the accelerator. Then the
-//! image is built and booted; or, hosted, the engine starts in this process.
+//! All checks are done before the machine boots, and the cheapest is the first: the ports or the
+//! tap interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and
+//! booted. With `--hosted` the engine starts in this process instead.
 
 mod access;
 mod authorities;
@@ -36,10 +36,10 @@ use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
 use crate::services::{Reached, SERVICES, Service, base_max};
 use configuration::Configuration;
 
-/// How long a machine that was just killed may still hold its resources.
+/// The longest time for which a killed machine may still hold its resources.
 pub const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// The memory of a guest that does not depend on what it serves, in MiB. It does not include a MiB
-/// for each core's stacks.
+/// The memory in MiB that every guest needs apart from its engines, its site and its cores' stacks.
+/// The stacks of a core need 1 MiB.
 const GUEST_OWN_MIB: u64 = 12;
 /// The default memory of a machine, unless its cores and site need more.
 const USUAL_MEMORY_MIB: u32 = 256;
@@ -81,7 +81,7 @@ pub(crate) struct Options {
     hosted: bool,
 }
 
-/// Errors: how the machine failed. A stop on request is a success.
+/// Errors: the failure of the machine. A stop on request is a success.
 pub(crate) fn run<H: Hosting>(
     repository: &Repository,
     options: &Options,
@@ -145,7 +145,7 @@ fn run_hosted<H: Hosting>(options: &Options, interface: &str, stop: &Stop) -> Re
     serve::serve(machine, &watch_services(services), stop)
 }
 
-/// Opens the data folder. A new disk is reported at once, whatever becomes of this run.
+/// Opens the data folder. Reports a new disk at once, because this run may fail later.
 fn open(options: &Options) -> Result<DataFolder, Failure> {
     let way = if options.tap.is_some() { Way::Tap } else { Way::Forwarded };
     let configuration_path = options.data.join("barepost.toml");
@@ -171,10 +171,10 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     Ok(data)
 }
 
-/// The machine's memory in MiB: the value of `--memory`, or the default, or as much as is needed.
+/// The machine's memory in MiB: the value of `--memory`, or the default, or more if the cores and
+/// the site need it. `own_mib`: the part that the engines do not get.
 ///
-/// Errors: refused when the engines of this many cores need more memory beside `own_mib`, which
-/// they do not get.
+/// Errors: refused when `--memory` is less than the engines and `own_mib` need.
 fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
     let needed_mib = (configuration::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
@@ -187,15 +187,15 @@ fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M")))
 }
 
-/// The guest memory in MiB that its engines do not get: firmware, image, page tables, the cores'
-/// stacks, and the packed site.
+/// The guest memory in MiB that its engines do not get: for the firmware, the image, page tables,
+/// the cores' stacks, and the packed site.
 fn own_mib(options: &Options, site_bytes: u64) -> u64 {
     u64::from(options.cores)
         .saturating_add(GUEST_OWN_MIB)
         .saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
-/// `machine`: its kind, and what runs it. The pair: its cores, and its memory in MiB.
+/// Prints the machine, its services and warnings. `machine`: its type and its accelerator.
 fn announce(
     machine: &str,
     (cores, memory_mib): (u32, u32),
@@ -216,8 +216,8 @@ fn announce(
     }
 }
 
-/// Errors: refused when a port is in use, when the interface is not a tap interface, or when it
-/// does not suit such a machine.
+/// Errors: refused when a port is in use, when the interface is not a tap interface, or when the
+/// number of its queues does not suit the machine.
 fn network(options: &Options) -> Result<Network, Failure> {
     match &options.tap {
         Some(interface) => {
@@ -245,12 +245,11 @@ fn network(options: &Options) -> Result<Network, Failure> {
     }
 }
 
-/// How many queues of a tap interface the machine uses. It is one for each core if the interface
-/// was made for several queues. Otherwise it is the only queue, and the first core distributes its
-/// packets to the other cores.
+/// The number of a tap interface's queues that the machine uses. It is one for each core if the
+/// interface was created with `multi_queue`. Otherwise the interface has one queue, and the first
+/// core distributes its packets to the other cores.
 ///
-/// `flags`: as Linux reports them. Errors: an interface made for several queues can't be used with
-/// one.
+/// `flags`: as Linux reports them. Errors: the interface has several queues, the machine only one.
 fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'static str> {
     const MULTI_QUEUE: u32 = 0x100;
     let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
@@ -266,9 +265,10 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
     }
 }
 
-/// QEMU forwards ports to one address only, the first address of its own DHCP server.
+/// Checks that forwarded ports reach the machine. QEMU forwards ports only to the first address of
+/// its own DHCP server.
 ///
-/// Errors: the machine's configured address is another one, which no client would ever reach.
+/// Errors: the configured addresses do not include that address, so no client could connect.
 fn check_reached(way: Way, configured: Option<&configuration::Network>) -> Result<(), String> {
     let (Way::Forwarded, Some(configured)) = (way, configured) else { return Ok(()) };
     if configured.addresses.iter().any(|own| own.address == FORWARDED_TO) {
@@ -281,7 +281,7 @@ fn check_reached(way: Way, configured: Option<&configuration::Network>) -> Resul
     ))
 }
 
-/// A machine that was just killed may take a moment to give its ports back.
+/// Checks that the port is free. Retries for a while: a killed machine may still hold it.
 fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     let address = service.forwarded(base);
     let started = Instant::now();
@@ -303,7 +303,7 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     }
 }
 
-/// Where the services are reached on a tap interface. With DHCP no address is known in advance.
+/// The addresses of the services on a tap interface. Empty with DHCP: the address is unknown.
 fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
     let network = data.configuration.network.as_ref();
     let own_address = network.and_then(|network| network.addresses.first()).map(|own| own.address);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_the_guest_would_refuse_is_refused_at_once() {
+    fn too_little_memory_is_refused_before_the_boot() {
         use clap::Parser;
         #[derive(Parser)]
         struct Line {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_to_which_no_port_is_forwarded_is_refused() {
+    fn address_without_forwarded_ports_is_refused() {
         let configured = |address: [u8; 4]| {
             let text = format!(
                 "hostname = 'm.a.test'\ndomains = ['a.test']\n[network]\naddress = '{}/24'\n",

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::services::{Reached, Service};
 
-/// How long one attempt waits for the greeting. QEMU's network accepts the connection at once and
-/// tries the guest only once. So while the machine boots, many short attempts find it soonest.
-/// Later, a busy machine is given more time.
+/// The longest wait of one attempt for the greeting. QEMU's network accepts a connection at once,
+/// and tries only once to connect to the guest. So while the machine boots, many short attempts
+/// notice its start soonest. Later the attempts are longer, for a busy machine.
 const ATTEMPT_WHILE_BOOTING: Duration = Duration::from_millis(100);
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// The longest time that booting takes, in which short attempts make sense.
+/// The time after the start in which attempts are short: a boot takes no longer.
 const BOOTING: Duration = Duration::from_secs(5);
 
-/// Reports the moment when every one of `services` had greeted us. Gives up when nothing listens
-/// any more.
+/// Starts a thread that sends the time at which the last of `services` has greeted. It retries
+/// without limit.
 pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -31,13 +31,13 @@ pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
-        // A receiver that no longer waits has ended the machine.
+        // The send fails if the machine has ended and the receiver was dropped.
         let _ = sender.send(Instant::now());
     });
     receiver
 }
 
-/// Whether the service at `address` greets as it should. Ends the session politely if it does.
+/// Whether the service at `address` sends the expected greeting. Then ends the session.
 fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
     let greeting = || -> std::io::Result<bool> {
         let mut connection = TcpStream::connect_timeout(&address, patience)?;
@@ -58,11 +58,11 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_service_is_ready_only_when_it_greets_as_it_should() {
+    fn service_is_ready_when_it_sends_the_expected_greeting() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let patience = Duration::from_millis(200);
-        assert!(!greets(&SMTP, address, patience), "it accepts and says nothing");
+        assert!(!greets(&SMTP, address, patience), "it accepts and sends no greeting");
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let _ = connection.unwrap().write_all(b"220 mail.a.test\r\n");

@@ -1,5 +1,5 @@
-//! A serving machine: its output is shown until it ends, and it is asked to end when we are asked
-//! to stop.
+//! A serving machine: its output is shown until it ends. A request to stop is passed on to the
+//! machine.
 
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -8,21 +8,21 @@ use host::{Failure, Stop, remark, say};
 
 use crate::guest::{End, Event, Running};
 
-/// How long the machine may take to end its sessions and write what it holds.
+/// The longest time in which the machine ends its sessions and writes its data to disk.
 const STOP_BUDGET: Duration = Duration::from_secs(10);
-/// How long the machine may take until it serves.
+/// The longest time from the start until the machine serves.
 const READY_BUDGET: Duration = Duration::from_secs(120);
-/// How often the machine may panic before it serves for the first time. After that, the number is
-/// not limited as long as it comes back.
+/// The number of panics before the machine first serves, at which it counts as failed. Later the
+/// number is not limited, because the machine restarts.
 const PANICS_MAX: u32 = 3;
-/// How soon a signal is noticed.
+/// The longest delay until a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Shows the machine's output until it ends; asks it to end when we are asked to stop.
+/// Shows the machine's output until it ends. On `stop` asks the machine to end.
 ///
-/// `ready`: reports when all services have greeted.
+/// `ready`: gets the time at which all services have greeted.
 ///
-/// Errors: how the machine failed. A stop on request is a success.
+/// Errors: the failure of the machine. A stop on request is a success.
 pub(super) fn serve(
     mut machine: impl Running,
     ready: &Receiver<Instant>,
@@ -62,7 +62,7 @@ pub(super) fn serve(
         }
         if stop.is_requested() {
             let since = *asked.get_or_insert_with(Instant::now);
-            // Repeatedly, because a machine that is still booting may lose console input.
+            // The request is repeated, because a booting machine may lose console input.
             if since.elapsed() < PATIENCE || asked_again.elapsed() > Duration::from_secs(1) {
                 asked_again = Instant::now();
                 machine.ask_to_stop();
@@ -75,8 +75,8 @@ pub(super) fn serve(
     verdict(machine.end()?, stop)
 }
 
-/// The check uses the stop request itself, not whether the machine was told of it. A QEMU that is
-/// just starting gets the terminal's Ctrl-C too, and may be gone before it could be asked.
+/// The result for the end of a machine. A stop counts as requested even before the machine is
+/// asked: QEMU also gets the terminal's Ctrl-C, which ends it at once while it starts.
 fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
     match (end, stop.is_requested()) {
         (End::Clean, true) => Ok(()),

@@ -1,10 +1,10 @@
 //! The keys that sign messages (DKIM, RFC 6376): the files of the data folder's `dkim`, each named
 //! after its selector.
 //!
-//! If there are none, two are made: an RSA key, which every server can verify, and an Ed25519 key,
-//! which is harder to break and costs less (RFC 8463). An administrator can put other keys there.
-//! Every domain of the configuration signs with all of them. An unusable key is refused before
-//! anything boots, with the file that holds it.
+//! If the folder has no keys, two are created: an RSA key, which every server can verify, and an
+//! Ed25519 key, which is harder to break and costs less (RFC 8463). An administrator can add other
+//! keys. Every domain of the configuration signs with all keys. An unusable key is refused before
+//! the machine boots, with the path of its file.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -23,23 +23,23 @@ use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 
 use super::certificates::write;
 
-/// The keys' folder, and the extension of their names.
+/// The folder of the keys, and the extension of their file names.
 const FOLDER: &str = "dkim";
 const EXTENSION: &str = "pem";
-/// The selectors of the keys that are made.
+/// The selectors of the keys that Barepost creates.
 const RSA: &str = "barepost-rsa";
 const ED25519: &str = "barepost-ed25519";
-/// The record of a longer key is too large for some name servers, and signing takes several times
-/// as long.
+/// The size of a new RSA key. A longer key would have a record that is too large for some name
+/// servers, and signing would take several times as long.
 const RSA_BITS: usize = 2048;
-/// This many signatures fit above a message, if names are not long. An administrator that changes a
-/// key can keep the old one for a while.
+/// The most keys. The signatures of this many keys fit above a message, unless names are long. So
+/// an administrator can keep an old key for a while.
 const KEYS_MAX: usize = 4;
 
-/// The data folder's keys, in the order of their signatures above messages. They are made if there
-/// are none.
+/// The data folder's keys, in the order of their signatures above messages. Creates keys if the
+/// folder has none.
 ///
-/// Errors: refused when a file cannot be read, or holds no key.
+/// Errors: refused when a file cannot be read, or contains no usable key.
 pub(crate) fn keys(
     folder: &Path,
     configuration: &Configuration,
@@ -47,7 +47,7 @@ pub(crate) fn keys(
     Ok(named(folder, configuration)?.into_iter().map(|(_, key)| key).collect())
 }
 
-/// The same, packed for the machine.
+/// The keys and their selectors, packed for the machine.
 ///
 /// Errors: as for [`keys`].
 pub(super) fn pack(folder: &Path, configuration: &Configuration) -> Result<Vec<u8>, Failure> {
@@ -90,8 +90,8 @@ fn named(
         }
         keys.push(((selector, pem), key));
     }
-    // A verifier may look at the uppermost signature alone, or stop at an algorithm that it does
-    // not know. It then has seen a signature that every server can verify.
+    // RSA keys are first. A verifier may check only the first signature, or stop at an algorithm
+    // that it does not know. Every server can verify RSA.
     keys.sort_by_key(|(_, key)| key.algorithm() != Algorithm::RsaSha256);
     Ok(keys)
 }
@@ -99,7 +99,7 @@ fn named(
 /// A selector, and the content of its file.
 type Named = (String, Vec<u8>);
 
-/// The file of a key. A selector may have dots.
+/// The path of a key's file. The selector may contain dots, so no extension is replaced.
 fn file_of(folder: &Path, selector: &str) -> PathBuf {
     folder.join(format!("{selector}.{EXTENSION}"))
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_keys_of_both_kinds_are_made_once_and_are_private() {
+    fn signing_keys_of_both_kinds_are_created_once_and_private() {
         let place = tempfile::tempdir().unwrap();
         let made = records(place.path());
         assert_eq!(made.len(), 2);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_there_are_used_and_no_other_is_made() {
+    fn existing_keys_are_used_and_none_is_created() {
         let (place, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let made = records(other.path());
         std::fs::create_dir(place.path().join("dkim")).unwrap();
