@@ -129,7 +129,8 @@ fn put(pack: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// The bytes of the pack whose offset and length are in `entry` at `at`.
+/// The part of the pack that an entry refers to. `at`: the position of the offset and length in
+/// `entry`.
 fn content(pack: &'static [u8], entry: &[u8], at: usize) -> &'static [u8] {
     let number = |at: usize| {
         u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]) as usize

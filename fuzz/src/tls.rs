@@ -74,7 +74,7 @@ impl Script<'_> {
     }
 }
 
-/// A connection whose bytes may be damaged on the way.
+/// A connection on which the wire may damage bytes.
 struct DamagedConnection {
     wire: Wire,
     /// All bytes that the client has sent, with its text encrypted.

@@ -242,7 +242,7 @@ fn may_send(
     learned(ask, |knowledge| spf::check(&sender, knowledge))
 }
 
-/// The DMARC result for unauthenticated mail from the domain whose policy is checked.
+/// The DMARC result for unauthenticated mail from the domain above the wanted record's name.
 fn policy(
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
