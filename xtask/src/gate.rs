@@ -1,8 +1,8 @@
 //! `barepost test`: runs the parts of the tests, each within its budget, and sums up their results.
 //! Parts that use all processors run one after the other, the others two at a time.
 //!
-//! The output of a part goes to `target/test/NAME.log`. If the part fails, its end is also shown on
-//! the terminal. The last line is always `N passed, N failed`.
+//! The output of a part goes to `target/test/NAME.log`. If the part fails, the end of its output is
+//! also shown on the terminal. The last line is always `N passed, N failed`.
 
 mod advisories;
 mod cargo_tools;
@@ -36,7 +36,7 @@ use part::{Part, When, Work};
 use parts::PARTS;
 use rooms::Rooms;
 
-/// How many lines of a failed part's output are shown.
+/// The number of lines that are shown of a failed part's output.
 const LINES_SHOWN: usize = 80;
 
 #[derive(Args)]
@@ -63,7 +63,7 @@ struct Outcome {
     verdict: &'static str,
 }
 
-/// Errors: refused when a name is unknown; broke when a part failed.
+/// Errors: refused when a name or an option is not allowed; told when a part failed.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
     let of_rooms = options.rooms.arguments(options.cores);
@@ -178,7 +178,7 @@ fn log_path(repository: &Repository, part: &Part) -> PathBuf {
     repository.target("test").join(part.name).with_extension("log")
 }
 
-/// `cores`: of machines in tests that do not set a number.
+/// Runs a Python script. `cores`: the cores of each machine, unless its test sets a number.
 fn run_script(
     repository: &Repository,
     path: &str,
@@ -202,8 +202,8 @@ fn run_script(
     run_command(&mut command, log, budget, stop)
 }
 
-/// Runs the scripts of `parts` one after the other, within one budget. A failure does not stop the
-/// others.
+/// Runs the scripts of `parts` one after the other, within one budget. All scripts run even if one
+/// fails.
 fn run_again(
     repository: &Repository,
     parts: &[&str],
@@ -241,7 +241,7 @@ fn check_house(repository: &Repository, log: &mut File) -> Result<&'static str, 
     Ok(if failed == 0 { "ok" } else { "FAILED" })
 }
 
-/// A script that is not applicable is a failure too, because all scripts are our own.
+/// Plays all scripts in a folder. They are our own, so a script that is not applicable fails.
 fn play_scripts(
     repository: &Repository,
     folder: &str,

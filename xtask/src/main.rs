@@ -2,12 +2,12 @@
 //! this program for them.
 //!
 //! Invariants:
-//! - Whatever this process starts dies with it, even when it is killed with SIGKILL
+//! - The processes that this process starts die with it, even when it is killed with SIGKILL
 //!   ([`host::hold`]).
-//! - Exit status 0: done; 1: something broke or a test failed; 2: the command or the machine that
-//!   this runs on is not as needed, reported in one line before anything starts.
-//! - Nothing is written outside `target/`.
-//! - Nothing of the engine is compiled into it: it is built in seconds, and builds what it runs.
+//! - Exit status 0: success; 1: a failure while it worked, or a failed test; 2: the command or the
+//!   host is unsuitable, reported in one line before the work starts.
+//! - It writes only to `target/`.
+//! - It does not contain the engine, so it is built in seconds. It builds the programs it runs.
 #![forbid(unsafe_code)]
 
 mod gate;

@@ -1,7 +1,7 @@
 //! `barepost pkt FILE…`: plays packetdrill scripts against the engine's TCP, in virtual time.
 //!
-//! The player is `machines/simulated/src/bin/packetdrill.rs`, a program of its own, so that
-//! nothing of the engine is compiled into this command.
+//! The player is a separate program, `machines/simulated/src/bin/packetdrill.rs`, so that this
+//! command does not contain the engine.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
-/// Becomes the packetdrill player, so its exit status is this command's.
+/// Replaces this process by the packetdrill player, so that the player's exit status is returned.
 ///
 /// Errors: broke when the player cannot be built or started.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {

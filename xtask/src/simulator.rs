@@ -9,7 +9,7 @@ use host::{Failure, Repository, Stop, hold, remark};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 
-/// Builds both programs; cargo's output goes to `log`, or to the terminal.
+/// Builds both programs. Cargo's output goes to `log`, or to the terminal.
 ///
 /// Errors: broke when the build fails.
 pub(crate) fn build(repository: &Repository, log: Option<&File>, stop: &Stop) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! Checks crates from outside for known problems, with cargo-deny and the RustSec advisory
 //! database.
 //!
-//! The database changes each day and is fetched each time. The check fails without it: an old or
-//! empty database would find nothing and look like success.
+//! The database changes each day and is fetched each time. Without the database the check fails: an
+//! old or empty database has no findings, which would look like success.
 
 use std::fs::File;
 use std::process::Command;
@@ -19,7 +19,7 @@ const FETCH_BUDGET: Duration = Duration::from_secs(120);
 
 /// Fetches the database, and runs cargo-deny on everything in `deny.toml`. `log` gets the findings.
 ///
-/// Errors: refused when the tool or the database is not available; broke when something is found.
+/// Errors: refused when the tool or the database is not available; broke when there are findings.
 pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let tool = CARGO_DENY.fetch(repository, stop)?;
     let deny = |manifest: &str, asked: &[&str]| -> Result<Command, Failure> {
@@ -32,7 +32,7 @@ pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop:
     };
     fetch(&mut deny("Cargo.toml", &["fetch", "db"])?, stop)?;
     hold::run_to_success(&mut deny("Cargo.toml", &["check"])?, "cargo-deny", budget, stop)?;
-    // The fuzz targets have a dependency graph of their own, which is used only in tests.
+    // The fuzz targets have a separate dependency graph, which is used only in tests.
     let of_fuzz = &mut deny("fuzz/Cargo.toml", &["check", "advisories"])?;
     hold::run_to_success(of_fuzz, "cargo-deny on fuzz", budget, stop)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_database_nothing_is_called_clean() {
+    fn check_fails_without_the_advisory_database() {
         let failure = fetch(&mut Command::new("false"), &Stop::default()).unwrap_err();
         assert_eq!(failure.status(), 2);
         let text = failure.to_string();

@@ -13,7 +13,7 @@ pub(super) struct Tool {
     /// The name of the package and of its program.
     pub(super) name: &'static str,
     pub(super) version: &'static str,
-    /// What needs the tool.
+    /// The activity that needs the tool, for messages.
     pub(super) purpose: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Tool {
         Ok(path)
     }
 
-    /// `what`: the tool with its version.
+    /// Runs the installing command. `what`: the tool with its version.
     fn install(&self, command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
         remark(format_args!("barepost: installing {what}, for {}", self.purpose));
         let failed =

@@ -1,4 +1,4 @@
-//! Reads from a part's output how many tests it ran.
+//! Reads the numbers of passed and failed tests from a part's output.
 
 use std::ops::AddAssign;
 
@@ -46,7 +46,7 @@ impl Counts {
     }
 }
 
-/// `OK`, `OK (skipped=1)`, `FAILED (failures=1, errors=2)`, `NO TESTS RAN`.
+/// Whether a line is a summary such as `OK`, `OK (skipped=1)`, `FAILED (failures=1, errors=2)`.
 fn is_python_verdict(line: &str) -> bool {
     matches!(line.split(' ').next(), Some("OK" | "FAILED"))
 }

@@ -2,8 +2,8 @@
 //!
 //! `cargo fuzz` builds the targets with a nightly compiler. Both have pinned versions and are
 //! installed if missing. Two targets run at a time, each on its corpus and on inputs that once
-//! failed. Inputs that reach new code go to `target/fuzz-corpus`, inputs that break a promise to
-//! `target/test/fuzz`.
+//! failed. Inputs that reach new code are written to `target/fuzz-corpus`, and inputs that break a
+//! promise to `target/test/fuzz`.
 
 mod outcome;
 mod toolchain;
@@ -21,18 +21,18 @@ use crate::gate::lanes;
 use outcome::Outcome;
 use toolchain::NIGHTLY;
 
-/// How long each target runs by default.
+/// The time in seconds for which each target runs by default.
 const SECONDS_EACH: u64 = 6;
 /// A fixed seed for the short runs, so that only a change to the code changes their result.
 const SEED: u32 = 1;
-/// With this seed libFuzzer chooses one itself.
+/// With this value libFuzzer chooses a random seed.
 const ANY_SEED: u32 = 0;
-/// Extra time for a target: it first reads its corpus, and a slow input may be its last.
+/// Extra time for a target: it first reads its corpus, and its last input may be slow.
 const GRACE: Duration = Duration::from_secs(120);
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 const TARGET_FOLDER: &str = "target/fuzz";
 
-/// How long, for `fuzz` alone.
+/// The option for the time of `fuzz`.
 #[derive(Args)]
 pub(super) struct Fuzzing {
     /// `fuzz`: run all targets, for this many minutes together
@@ -40,10 +40,10 @@ pub(super) struct Fuzzing {
     pub(super) minutes: Option<u64>,
 }
 
-/// Builds and runs all targets. One line for each goes to the terminal and to `log`.
+/// Builds and runs all targets. Prints one line for each target to the terminal and to `log`.
 ///
 /// Errors: refused when a tool is not available; broke when the build fails; told when a target
-/// broke a promise.
+/// fails.
 pub(super) fn run(repository: &Repository, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
     let tools = toolchain::fetch(repository, stop)?;
     build(repository, log, &tools, stop)?;
@@ -121,7 +121,7 @@ fn run_target(
     Ok(has_ended.map(|holds| Outcome::read(&String::from_utf8_lossy(&output), holds, &program)))
 }
 
-/// Where `cargo fuzz` puts a target, below the root.
+/// The path of a target that `cargo fuzz` has built, relative to the root.
 fn program(name: &str) -> PathBuf {
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     Path::new(TARGET_FOLDER).join(triple).join("release").join(name)

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use host::{Failure, Repository, Stop, hold, image, repository};
 
-/// Engine crates that use ring, which cannot be built for the target without std. The image itself
-/// shows that these crates do not use std: std's panic handler would be a second one.
+/// Engine crates that use ring, which cannot be built for the target without std. The build of the
+/// image shows that these crates do not use std: std would bring a second panic handler.
 const WITH_RING: &str = "accounts certificates compute configuration connections dkim filter inbound \
     outbound pop3_server resolver server shards signing submission tls web webmail";
-/// The outside crate that gets its system-dependent part from the engine.
+/// The third-party crate that gets its system-dependent part from `machines/getrandom`.
 const RANDOMNESS: &str = "getrandom@0.2.17";
 
-/// Builds the image and checks that it needs nothing from outside: no undefined symbol, no
-/// thread-local storage, no system call; and that the engine builds without std. `log` gets the
-/// output.
+/// Builds the image, and checks that it has no undefined symbol, no thread-local storage and no
+/// system call. Also checks that the engine builds without std. `log` gets the output.
+///
+/// Errors: broke when a build or a check fails.
 pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut build = image::cargo(repository);
@@ -44,13 +45,12 @@ fn without_std(repository: &Repository) -> Result<Vec<String>, Failure> {
     let folder = repository.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
     let names = folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let own = names.filter(|name| !WITH_RING.split(' ').any(|with_ring| with_ring == name));
-    // An outside crate has this name too.
+    // A third-party crate is also named `http`.
     let own = own.map(|name| if name == "http" { "http@0.1.0".into() } else { name });
     Ok(own.chain([RANDOMNESS.into()]).collect())
 }
 
-/// The lint's target, which has no std, comes from rustup. Without rustup, cargo says what is
-/// missing.
+/// Installs the target without std by rustup. Without rustup, cargo reports the missing target.
 fn install_bare_target(repository: &Repository, log: &File, stop: &Stop) -> Result<(), Failure> {
     if repository::program("rustup").is_none() {
         return Ok(());
@@ -71,7 +71,7 @@ fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Fa
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// `names`: what `nm -u` prints.
+/// `names`: the output of `nm -u`.
 fn refuse_undefined(names: &str) -> Result<(), Failure> {
     match names.lines().next() {
         None => Ok(()),
@@ -79,7 +79,7 @@ fn refuse_undefined(names: &str) -> Result<(), Failure> {
     }
 }
 
-/// `listing`: what `objdump -d` prints.
+/// `listing`: the output of `objdump -d`.
 fn refuse_instructions(listing: &str) -> Result<(), Failure> {
     let is_foreign = |line: &str| {
         let instruction = line.split_once(":\t").map(|(_, instruction)| instruction).unwrap_or_default();

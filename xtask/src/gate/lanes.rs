@@ -1,10 +1,10 @@
-//! Runs work two items at a time: a single-threaded item leaves half of this machine idle.
+//! Runs two items of work at a time: one single-threaded item would leave half of the machine idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use host::{Failure, Stop};
 
-/// The number of processors of the smallest machine that this is meant for.
+/// The number of items at a time: the processors of the smallest machine that tests run on.
 pub(super) const LANES: usize = 2;
 
 /// Runs `work` on each of `items`, started in their order, and returns the results in that order.
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn work_runs_two_at_a_time_and_results_keep_their_order() {
-        // No item passes the barrier alone.
+        // An item passes the barrier only together with another item.
         let pairs = Barrier::new(LANES);
         let double = |item: &usize| {
             pairs.wait();

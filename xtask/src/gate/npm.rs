@@ -1,5 +1,5 @@
-//! Packages of npm's registry that tests use. Each has a version and a digest that are pinned here.
-//! Nothing of them is installed, and no dependencies are fetched.
+//! Packages of npm's registry that tests use. The version and the digest of each are pinned here.
+//! The packages are unpacked and not installed, and their dependencies are not fetched.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ pub(super) struct Package {
     digest: &'static str,
     /// The files that are unpacked, as patterns of `tar`.
     files: &'static str,
-    /// What needs the package.
+    /// The activity that needs the package, for messages.
     purpose: &'static str,
 }
 
-/// Reports accessibility problems of a page.
+/// A script that reports accessibility problems of a page.
 pub(super) const AXE: Package = Package {
     name: "axe-core",
     version: "4.11.0",
@@ -40,7 +40,7 @@ pub(super) const TYPESCRIPT: Package = Package {
 };
 
 impl Package {
-    /// Unpacks the package under `target/tools`, if it is not there yet. Returns its folder.
+    /// Unpacks the package under `target/tools`, unless it is unpacked there. Returns its folder.
     ///
     /// Errors: refused when the package is not available or has another digest.
     pub(super) fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {

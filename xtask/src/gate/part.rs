@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A part of the tests that can be run by its name.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    /// What the part shows, for `--help`.
+    /// The statement that the part proves if it passes, for `--help`.
     pub(crate) shows: &'static str,
     pub(crate) work: Work,
     /// A part that takes longer is killed, and fails.
@@ -13,13 +13,13 @@ pub(crate) struct Part {
     pub(crate) when: When,
 }
 
-/// What a part runs.
+/// The work of a part.
 pub(crate) enum Work {
     /// Checks the repository's rules, in this process.
     Tidy,
     /// Runs cargo with these arguments in the root.
     Cargo(&'static [&'static str]),
-    /// Runs those store tests that are too long for `unit` and have this text in their names.
+    /// Runs the store tests that are too long for `unit` and have this text in their names.
     StoreAtLength(&'static str),
     /// Runs machine rooms, with these arguments for the simulator.
     Rooms(&'static [&'static str]),
@@ -27,7 +27,7 @@ pub(crate) enum Work {
     Fuzz,
     /// Checks the types of the webmail's script.
     Types,
-    /// Runs cargo-deny with its advisory database on the crates from outside.
+    /// Runs cargo-deny with its advisory database on the third-party crates.
     Advisories,
     /// Builds the image, and checks that it has no forbidden contents.
     Image,
@@ -40,22 +40,22 @@ pub(crate) enum Work {
     Again { parts: &'static [&'static str], cores: u8 },
 }
 
-/// When a part runs.
+/// The occasions on which a part runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Always, on every change.
+    /// On every change: the part runs by default.
     Always,
-    /// Only when it is named, because it takes too long for every change.
+    /// Only when the command line names the part, because it takes too long for every change.
     Named,
 }
 
 impl Part {
-    /// Whether two such parts together would take as long as one after the other.
+    /// Whether the part uses all processors, so that two such parts at a time would save no time.
     pub(crate) fn takes_all_processors(&self) -> bool {
         matches!(self.work, Work::Cargo(_) | Work::StoreAtLength(_) | Work::Rooms(_) | Work::Fuzz)
     }
 
-    /// Whether it boots machines that can have several cores.
+    /// Whether the part boots machines that can have several cores.
     pub(crate) fn boots_machines(&self) -> bool {
         matches!(self.work, Work::Script(path, _) if path.starts_with("tests/"))
     }

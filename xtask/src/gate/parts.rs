@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::part::{Part, When, Work};
 
-/// In the order of their start. Cheap parts that find most come first. Among parts that boot
-/// machines, the longest come first, so that no part runs alone at the end.
+/// All parts, in the order of their start. Cheap parts that find most faults come first. Among the
+/// parts that boot machines, the longest come first, so that no part runs alone at the end.
 ///
-/// A budget ends a part that hangs. It does not measure speed, since a busy machine takes twice as
-/// long as an idle one. It is at least three times what the part takes on two idle processors.
+/// A budget ends a part that hangs. It does not measure speed: a busy machine takes twice as long
+/// as an idle one. A budget is at least three times the part's time on two idle processors.
 pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "tidy",

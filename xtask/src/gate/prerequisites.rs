@@ -1,5 +1,5 @@
-//! What the integration tests need from Debian: mail clients are installed; servers and libraries
-//! are unpacked beside the build.
+//! The Debian packages that the integration tests need. Mail clients are installed. Servers and
+//! libraries are only unpacked, below `target`.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use host::{Failure, Repository, Stop, hold, packages, repository};
 
 use super::{checkers, npm};
 
-/// Programs and the packages that hold them.
+/// Programs, and the packages that contain them.
 const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("qemu-system-x86_64", "qemu-system-x86"),
@@ -27,7 +27,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 /// The script that uses axe-core.
 const ACCESS: &str = "tests/webmail_access.py";
-/// Programs and the packages that hold them, and the scripts that need them.
+/// Programs, the packages that contain them, and the scripts that need them.
 const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
     ("chromium", "chromium", BROWSING),
     ("chromedriver", "chromium-driver", BROWSING),
@@ -47,7 +47,7 @@ const BROWSING: &[&str] = &[
 /// The script that reads the messages of CPython's own tests of mail parsing.
 const CORPUS: &str = "tests/webmail_corpus.py";
 
-/// Packages that are unpacked, and the scripts that need them.
+/// Packages that are unpacked without installation, and the scripts that need them.
 const UNPACKED: &[(Unpacked, &[&str])] = &[
     (
         Unpacked {
@@ -108,14 +108,14 @@ const FILTER: &str = "tests/filter.py";
 const RELAY: &str = "tests/relay.py";
 /// The script that uses NSD as a name server, and Postfix as a mail server.
 const ATTACKS: &str = "tests/attacks.py";
-/// Perl modules that swaks needs for TLS.
+/// Perl modules that swaks needs for TLS, and their packages.
 const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 
-/// Installs or unpacks what `script` needs, for one script at a time. Returns the search path that
-/// finds all of it.
+/// Installs or unpacks the prerequisites of `script`, for one script at a time. Returns the search
+/// path of their programs.
 pub(super) fn fetch(repository: &Repository, script: &str, stop: &Stop) -> Result<OsString, Failure> {
     static FETCHING: Mutex<()> = Mutex::new(());
-    // The lock protects no data, so a panic cannot have spoilt any.
+    // The lock protects no data, so a panic of another holder does no harm.
     let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let of_some = PROGRAMS_OF_SOME.iter().filter(|(.., scripts)| scripts.contains(&script));
     let missing: Vec<&str> = PROGRAMS

@@ -9,7 +9,7 @@ use host::{Failure, Repository, Stop};
 
 use crate::simulator;
 
-/// Which rooms, for `sim` alone.
+/// The options for the rooms of `sim`.
 #[derive(Args)]
 pub(super) struct Rooms {
     /// `sim`: run this many rooms
@@ -36,8 +36,8 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// The simulator's arguments; `cores`: of each machine, in place of the number that the seed
-    /// gives.
+    /// The simulator's arguments. `cores`: the cores of each machine, in place of the number that
+    /// the seed gives.
     pub(super) fn arguments(&self, cores: Option<u8>) -> Vec<String> {
         let number = |name: &str, value: Option<u64>| value.map(|value| [name.to_string(), value.to_string()]);
         let text = |name: &str, value: &Option<String>| value.clone().map(|value| [name.to_string(), value]);
@@ -55,7 +55,7 @@ impl Rooms {
     }
 }
 
-/// The built simulator; cargo's output goes to `log`, or to the terminal.
+/// Builds the simulator. Cargo's output goes to `log`, or to the terminal.
 pub(super) fn program(repository: &Repository, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
     simulator::build(repository, log, stop)?;
     Ok(hold::command(simulator::rooms(repository)))

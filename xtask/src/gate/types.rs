@@ -1,4 +1,4 @@
-//! Checks the webmail's script against the types in its comments, as strictly as TypeScript can.
+//! Checks the webmail's script against the types in its comments, with TypeScript's strict options.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use host::{Failure, Repository, Stop, hold, packages};
 
 use crate::gate::npm;
 
-/// The script's files. They are checked as one program, since they are served as one.
+/// The folder of the script's files. They are served and checked as one program.
 const FOLDER: &str = "engine/webmail/static";
 
-/// The options of the check. The files use only what browsers have had since 2023.
+/// The options of the check. The files use only features that browsers have had since 2023.
 const QUESTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexedAccess --noImplicitReturns \
     --noFallthroughCasesInSwitch --noUnusedLocals --noUnusedParameters --target es2023 --lib es2023,dom,dom.iterable";
 
-/// The command that checks it.
+/// The command that checks the script.
 ///
 /// Errors: refused when TypeScript is not available.
 pub(super) fn checker(repository: &Repository, stop: &Stop) -> Result<Command, Failure> {

@@ -20,11 +20,11 @@ impl Bound {
     }
 }
 
-/// Files of a crate that import each other by `crate::` and `super::`: the largest circle, by
-/// crate. `net::tcp` may end at 6.
+/// The number of files in the largest circle of imports by `crate::` and `super::`, by crate.
+/// `net::tcp` may end at 6.
 pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[] };
 
-/// The same, counting also what a file calls `child::name`.
+/// The number of files in the largest circle if uses of `child::name` also count as imports.
 pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 
 /// The lines of a crate's sources without its tests, by crate. Only the crates in this table have a
@@ -32,7 +32,7 @@ pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     ("engine/server", 3_975),
     ("cli", 5_000),
-    // A program for developers, built before each run of the tests.
+    // Built before each run of the tests, so it must stay small.
     ("xtask", 4_150),
 ];
 
@@ -42,12 +42,12 @@ pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[] };
 /// The lines of a function that is not a test, by file and function.
 pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
 
-/// The number of files that implement a type of the engine, by crate and type. `Tcb` may end at 6.
+/// The number of files with an `impl` of an engine type, by crate and type. `Tcb` may end at 6.
 pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net:Tcb", 6)] };
 
-/// Public fields of an engine type that has methods which change it, by file and type.
+/// The number of public fields of an engine type that has `&mut self` methods, by file and type.
 pub(super) const OPEN_FIELDS: Bound = Bound { most: 12, not_yet: &[] };
 
-/// Type names of the engine's that several of its files define, conventions aside. It may only
-/// fall.
+/// The number of type names that several files of the engine define, except conventional names. It
+/// may only fall.
 pub(super) const SHARED_TYPE_NAMES: usize = 2;

@@ -45,7 +45,7 @@ fn name_of(module: &Module) -> String {
     if module.is_empty() { "the root".to_string() } else { module.join("::") }
 }
 
-/// `files`: path below the crate, and text.
+/// The imports between the modules of a crate. `files`: path below the crate, and text.
 fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
     let modules: BTreeSet<Module> = files.iter().map(|(path, _)| module_of(path)).collect();
     let mut graph = Graph::new();
@@ -58,7 +58,7 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
             let is_child = path.start == Start::Name && child.is_some_and(|child| modules.contains(&child));
             let is_child = is_child && with_children && !path.is_handed_on;
             let Some(target) = target(&own, &path.words, is_child) else { continue };
-            // The module itself, or the nearest one around the named item.
+            // The longest prefix of the path that is a module.
             let target = (1..=target.len()).rev().filter_map(|length| target.get(..length));
             imported.extend(target.map(<[_]>::to_vec).find(|target| modules.contains(target) && *target != own));
         }
@@ -67,9 +67,9 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
     graph
 }
 
-/// The module that `words` lead to from the crate's root, if `own` uses them.
+/// The path from the crate's root that `words` in the module `own` stand for.
 ///
-/// `is_child`: they may begin with the name of a child.
+/// `is_child`: `words` may begin with the name of a child of `own`.
 fn target(own: &Module, words: &[String], is_child: bool) -> Option<Module> {
     let (first, rest) = words.split_first()?;
     let (base, rest) = match first.as_str() {
@@ -85,7 +85,7 @@ fn target(own: &Module, words: &[String], is_child: bool) -> Option<Module> {
     Some([base.as_slice(), rest].concat())
 }
 
-/// `src/a/mod.rs` and `src/a.rs` are `a`.
+/// The module of a file: both `src/a/mod.rs` and `src/a.rs` are the module `a`.
 fn module_of(path: &str) -> Module {
     let path = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
     let mut parts: Module = path.split('/').map(str::to_string).collect();
@@ -95,7 +95,7 @@ fn module_of(path: &str) -> Module {
     parts
 }
 
-/// The circles of a graph, by the closure of the modules that each module reaches.
+/// The circles of a graph. Two modules are in the same circle if each reaches the other.
 fn strongly_connected(graph: &Graph) -> Vec<BTreeSet<Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = graph.keys().map(|from| (from, reach(graph, from))).collect();
     let mut circles = BTreeSet::new();
@@ -131,7 +131,7 @@ mod tests {
         check(&tree).iter().map(ToString::to_string).collect()
     }
 
-    /// Files a, b, c, … in a circle of imports by `path`, such as `use crate::?;`.
+    /// Files a, b, c, … in a circle. Each has the text `path` with the next file's name for `?`.
     fn ring(count: usize, path: &str) -> Vec<(String, String)> {
         let name = |index: usize| char::from(b'a' + (index % count) as u8).to_string();
         let file = |index: usize| {
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_staircase_is_no_circle() {
+    fn files_in_a_staircase_are_accepted() {
         let mut stairs = ring(5, "use crate::?::Type;");
         stairs.truncate(4);
         assert_eq!(found(circles, &borrowed(&stairs)), [""; 0]);
     }
 
     #[test]
-    fn comments_tests_and_other_crates_close_no_circle() {
+    fn comments_tests_and_other_crates_are_not_imports() {
         let last = ["// crate::a::B\n", "#[cfg(test)]\nmod tests {\n    use crate::a::B;\n}\n", "use a::B;\n"];
         for last in last {
             let mut files = ring(4, "use crate::?::Type;");

@@ -7,9 +7,9 @@ use super::manifest::{PAGE, Row, floor_table};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Where the picture is.
+/// The path of the picture.
 pub(super) const PICTURE: &str = "docs/figures/floors.svg";
-/// Where the correct picture is written, below `target`.
+/// The path below `target` to which the rule writes the correct picture.
 pub(super) const DRAWN: &str = "test/floors.svg";
 
 /// The number of crates in a row, and the size of their boxes.
@@ -19,7 +19,7 @@ const BOX_HEIGHT: usize = 42;
 const GAP: usize = 6;
 const LEFT: usize = 74;
 const WIDTH: usize = LEFT + COLUMNS * (BOX_WIDTH + GAP) + GAP;
-/// The longest phrase that a box holds, in characters.
+/// The longest phrase that fits into a box, in characters.
 const PHRASE_CHARACTERS: usize = 31;
 
 const STYLE: &str = "text{font-family:system-ui,sans-serif;font-size:13px}\

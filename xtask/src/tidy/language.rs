@@ -8,13 +8,13 @@ use super::source::{code, has_word};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Columns of a comment line, with its indentation.
+/// The most columns of a comment line, with its indentation.
 const COMMENT_COLUMNS: usize = 100;
-/// Characters of a test's name.
+/// The most characters of a test's name.
 const TEST_NAME_CHARACTERS: usize = 60;
-/// Software is "it", and an actor has a name.
+/// Pronouns that comments must not use: software is "it", and an actor has a name.
 const AVOIDED: &[&str] = &["who", "whom", "whose", "whoever", "he", "him", "his", "somebody", "nobody"];
-/// Names that each crate may have once.
+/// Type names that each crate may define once.
 const CONVENTIONS: &[&str] = &[
     "Actions", "Command", "Config", "Error", "Expect", "Limits", "Reply", "Request", "Response", "Session", "Stage",
     "State",
@@ -56,7 +56,7 @@ pub(super) fn test_names(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// A type's name means one thing in the whole engine.
+/// Rule: a type's name means one thing in the whole engine.
 pub(super) fn type_names(tree: &Tree) -> Vec<Violation> {
     let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (folder, sources) in tree.crates().into_iter().filter(|(folder, _)| folder.starts_with("engine/")) {
@@ -87,7 +87,7 @@ fn defined(line: &str) -> Option<&str> {
     (matches!(kind, "struct" | "enum" | "trait") && !name.is_empty()).then_some(name)
 }
 
-/// Lines that are comments, by file and number.
+/// All comment lines, with their file and line number.
 fn comments(tree: &Tree) -> impl Iterator<Item = (&str, usize, &str)> {
     tree.rust().flat_map(|(path, text)| {
         let lines = (1_usize..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//"));

@@ -1,7 +1,7 @@
 //! Rules about the crates' manifests: floors and dependencies.
 //!
-//! The floors are read from the table in ARCHITECTURE.md with lines `| FLOOR | ``PATH`` | … |`, the
-//! reasons for dependencies from the table with lines that start with the crate's name.
+//! Both are read from tables in ARCHITECTURE.md. A line of the table of floors is
+//! `| FLOOR | ``PATH`` | … |`. A line of the table of dependencies starts with the crate's name.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::violation::Violation;
 pub(super) const PAGE: &str = "ARCHITECTURE.md";
 const ROOT: &str = "Cargo.toml";
 
-/// A crate imports only from floors below its own. Crates on the same floor do not import each
-/// other.
+/// Rule: a crate imports only from floors below its own. Crates on the same floor do not import
+/// each other.
 pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     let floors = floor_table(tree);
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Versions are exact, and ARCHITECTURE.md gives a reason for each dependency.
+/// Rule: versions are exact, and ARCHITECTURE.md gives a reason for each dependency.
 pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let page = tree.text(PAGE).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
 /// A row of the table of floors.
 pub(super) struct Row<'a> {
     pub(super) floor: u32,
-    /// What the crate is, up to the first colon.
+    /// The description of the crate, up to the first colon.
     pub(super) phrase: &'a str,
 }
 
@@ -108,7 +108,7 @@ fn root_manifest(tree: &Tree) -> Table {
     manifest(tree, ROOT)
 }
 
-/// Cargo reports a manifest that is missing or not TOML.
+/// A manifest; empty if it is missing or not TOML, which cargo reports.
 fn manifest(tree: &Tree, path: &str) -> Table {
     tree.text(path).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
@@ -121,7 +121,7 @@ fn workspace_dependencies(tree: &Tree) -> Table {
         .unwrap_or_default()
 }
 
-/// The folder of a dependency that is a crate of ours.
+/// The folder of a dependency, if the dependency is a crate of this repository.
 fn workspace_folder(tree: &Tree, name: &str) -> Option<String> {
     let dependencies = workspace_dependencies(tree);
     dependencies.get(name)?.get("path")?.as_str().map(str::to_string)

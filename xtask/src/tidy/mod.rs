@@ -1,8 +1,8 @@
 //! `tidy`: checks rules of this repository that no compiler checks.
 //!
 //! Every check is a function of the tree's text, so that its tests can build a small tree that
-//! breaks one rule. The rules are in ARCHITECTURE.md. Its lists (floors, places of `unsafe`,
-//! dependencies) are read from there, so that page and check cannot differ.
+//! breaks one rule. ARCHITECTURE.md states the rules. The checks read its lists (floors, places of
+//! `unsafe`, dependencies), so that page and check cannot differ.
 
 mod bounds;
 mod circles;
@@ -73,7 +73,7 @@ const SUPPLY_RULES: &[SupplyRule] = &[
     SupplyRule { name: "every crate comes from the registry", check: supply::sources },
 ];
 
-/// Checks every rule and prints the violations. Returns how many rules hold and how many do not.
+/// Checks every rule and prints the violations. Returns the numbers of kept and of broken rules.
 pub(crate) fn run(
     repository: &Repository,
     mut print: impl FnMut(fmt::Arguments<'_>),

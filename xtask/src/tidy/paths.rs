@@ -14,7 +14,7 @@ pub(super) enum Start {
 pub(super) struct Named {
     pub(super) start: Start,
     pub(super) words: Vec<String>,
-    /// Whether it is in a `pub use`, which gives other modules the name from here.
+    /// Whether the path is in a `pub use`, which only passes the name on to other modules.
     pub(super) is_handed_on: bool,
 }
 
@@ -26,8 +26,8 @@ enum Token<'a> {
     Other(char),
 }
 
-/// All paths in `code`, which has its comments and literals blanked. A group in braces gives a path
-/// for each of its members.
+/// All paths in `code`. Its comments and literals must be blanked. A group in braces results in a
+/// path for each of its members.
 pub(super) fn paths(code: &str) -> Vec<Named> {
     let tokens = tokens(code);
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn paths(code: &str) -> Vec<Named> {
     found
 }
 
-/// Parses a path or group at `at`, each member behind `before`. Returns the position of its end.
+/// Parses a path or group at `at`, each path with the prefix `before`. Returns the end's position.
 fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let mut words = before.to_vec();
     loop {
@@ -74,7 +74,7 @@ fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<
     at
 }
 
-/// Parses the members of a group, from after its opening brace. Returns the position of its end.
+/// Parses the members of a group after its opening brace. Returns the position after the group.
 fn group(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     loop {
         match tokens.get(at) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_use_hands_its_paths_on() {
+    fn paths_in_a_public_use_are_marked() {
         let handed = |code: &str| paths(code).iter().map(|path| path.is_handed_on).collect::<Vec<_>>();
         assert_eq!(handed("pub use a::B; a::b()"), [true, false]);
         assert_eq!(handed("pub(crate) use a::B; use a::B;"), [true, false]);

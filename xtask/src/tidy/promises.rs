@@ -1,7 +1,7 @@
 //! Rules about the promises in SPECIFICATION.md and the tests that keep them.
 //!
-//! SPECIFICATION.md holds one promise a bullet: `- What is promised — ``name_of_the_test```, with
-//! several names where it takes several tests. A name is that of a test function or of a part of
+//! SPECIFICATION.md has one promise in each bullet: `- What is promised — ``name_of_the_test```. A
+//! promise may name several tests. Each name is that of a test function or of a part of
 //! `./barepost test`.
 
 use super::tree::Tree;
@@ -31,7 +31,7 @@ pub(super) fn promises(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Every Python file with tests is in the table of parts, and every script of the table exists.
+/// Rule: every Python file with tests is in the table of parts, and the table's scripts exist.
 pub(super) fn integration_tests(tree: &Tree) -> Vec<Violation> {
     let listed: Vec<&str> = parts::scripts().collect();
     let missing = listed.iter().filter(|path| tree.text(path).is_none());

@@ -18,7 +18,7 @@ const WORLDS: &[&str] = &[
     "_rdrand64_step",
     "_rdseed64_step",
 ];
-/// Folders that may use those names.
+/// Folders in which files may use these names.
 const WORLDLY: &[&str] = &["machines/", "host/", "cli/", "xtask/", "bench/", "fuzz/", "tests/"];
 
 pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {

@@ -1,17 +1,17 @@
-//! Measures a source's text: the length of its functions, the types that it implements, and the
-//! number of their public fields.
+//! Measures a source's text: the length of its functions, the types that it implements, and their
+//! numbers of public fields.
 
 /// A function with a body.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// The line where it starts, counted from 1.
+    /// The line where the function starts, counted from 1.
     pub(super) line: usize,
     /// The lines from its name to its last brace.
     pub(super) lines: usize,
 }
 
-/// The functions in `code`, which has its comments and literals blanked.
+/// The functions in `code`. Its comments and literals must be blanked.
 pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -30,12 +30,12 @@ pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// The types that `code` implements, also by traits, each once for every `impl`.
+/// The types of all `impl` blocks in `code`, also of those with a trait. One type for each block.
 pub(super) fn implemented(code: &str) -> impl Iterator<Item = &str> {
     code.lines().filter_map(implemented_by)
 }
 
-/// `line`: the first line of an `impl`, without indentation.
+/// The type of an `impl` block. `line`: the first line of the block, without indentation.
 fn implemented_by(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let rest = match rest.chars().next()? {
@@ -49,8 +49,8 @@ fn implemented_by(line: &str) -> Option<&str> {
     name.starts_with(char::is_uppercase).then_some(name)
 }
 
-/// The types in `code` with public fields and methods that change them, and the number of those
-/// fields.
+/// The types in `code` that have public fields and `&mut self` methods. Returns the name and the
+/// number of public fields of each.
 pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("struct ") {
@@ -113,7 +113,7 @@ fn generics(text: &str) -> usize {
     for (at, c) in text.char_indices() {
         match c {
             '<' => depth = depth.saturating_add(1),
-            // This is not the arrow of a function type.
+            // A `>` after `-` is the arrow of a function type, and does not count.
             '>' if !text.get(..at).is_some_and(|before| before.ends_with('-')) => depth = depth.saturating_sub(1),
             _ => {}
         }

@@ -52,7 +52,7 @@ pub(super) fn function_lines(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// A type is implemented in the file that defines it, and in few others.
+/// Rule: a type is implemented in the file that defines it, and in few other files.
 pub(super) fn files_of_types(tree: &Tree) -> Vec<Violation> {
     let mut files: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     for (folder, below, text) in sources(tree).filter(|(folder, ..)| folder.starts_with(ENGINE)) {
@@ -71,7 +71,7 @@ pub(super) fn files_of_types(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// A type with methods that change it keeps its fields private.
+/// Rule: a type with `&mut self` methods keeps its fields private.
 pub(super) fn open_types(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (folder, below, text) in sources(tree).filter(|(folder, ..)| folder.starts_with(ENGINE)) {
@@ -87,7 +87,7 @@ pub(super) fn open_types(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The sources that are not tests: the crate's folder, the path below it, the text.
+/// The sources that are not tests: the crate's folder, the path below the folder, and the text.
 fn sources(tree: &Tree) -> impl Iterator<Item = (&str, &str, &str)> {
     tree.crates()
         .into_iter()
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_has_a_bound_keeps_it() {
+    fn too_long_crate_with_a_bound_is_found() {
         let long = "x();\n".repeat(5_001);
         assert_eq!(found(crate_lines, "cli", &[("a.rs", &long)]), ["cli: has 5001 lines; at most 5000"]);
         assert_eq!(found(crate_lines, "cli", &[("tests.rs", &long)]), [""; 0]);

@@ -1,5 +1,5 @@
-//! Rust source without its comments and the insides of its strings, line by line, so that a rule
-//! about code is not broken by prose about it.
+//! Blanks the comments and string contents of Rust source, and keeps its lines. So words in a
+//! comment cannot break a rule about code.
 
 /// Blanks comments and the text of string and character literals. Line breaks stay.
 pub(super) fn code(text: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn code(text: &str) -> String {
     code
 }
 
-/// The part of a source that is compiled into the product, which ends at the tests.
+/// The part of a source before its test module.
 pub(super) fn without_tests(code: &str) -> &str {
     match code.find("#[cfg(test)]\nmod tests {") {
         Some(at) => code.get(..at).unwrap_or(code),
@@ -37,7 +37,7 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// The bytes of a comment or literal at the start of `rest`; 0 if code is there.
+/// The bytes of a comment or literal at the start of `rest`. 0 if `rest` begins with code.
 fn prose(rest: &str, before: Option<char>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -94,7 +94,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal. The quote after it tells it from a lifetime.
+/// The length of a character literal at the start of `rest`, or 0. A lifetime has no closing quote.
 fn character(rest: &str) -> usize {
     let mut inside = rest.chars().skip(1);
     match (inside.next(), inside.next()) {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_no_code() {
+    fn comments_and_literals_are_blanked() {
         let text = "a(\"unsafe \\\" x\"); // unsafe\nb('\"', 'x', r#\"un\"safe\"#) /* unsafe /* x */\n unsafe */ fn c<'a>(d: &'a str)\n";
         let code = code(text);
         assert!(!code.contains("unsafe") && !code.contains("safe"), "{code}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_a_whole_word() {
+    fn only_whole_words_are_found() {
         assert!(has_word("unsafe { x }", "unsafe"));
         assert!(has_word("pub unsafe fn", "unsafe"));
         assert!(!has_word("#![forbid(unsafe_code)]", "unsafe"));

@@ -1,4 +1,4 @@
-//! Rules about code from outside: licences, duplicate crates, and sources.
+//! Rules about third-party code: licences, duplicate crates, and sources.
 //!
 //! `deny.toml`, which cargo-deny also reads, lists what is allowed. Licences and versions come from
 //! the dependency graph of `cargo metadata`. Sources come from every `Cargo.lock`, for all
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// The page that lists what is allowed.
+/// The file that lists the allowed licences, duplicates and sources.
 const PAGE: &str = "deny.toml";
 
 /// The output of `cargo metadata`, with only the fields that the rules use.
@@ -28,13 +28,13 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// `None` for a crate in a folder.
+    /// `None` for a crate in a folder of this machine.
     source: Option<String>,
     manifest_path: String,
 }
 
 impl Metadata {
-    /// Reads the metadata of the graph that is built here.
+    /// Reads the metadata of the dependency graph for this platform.
     pub(super) fn read(repository: &Repository) -> Result<Metadata, Failure> {
         let doing = "asking cargo for the crates";
         let output = Command::new("cargo")
@@ -80,7 +80,7 @@ struct Bans {
     skip: Vec<Skip>,
 }
 
-/// A crate version that may exist beside another.
+/// A crate version that may exist in addition to another version.
 #[derive(Deserialize)]
 struct Skip {
     /// `NAME@VERSION`.
@@ -100,7 +100,7 @@ fn allowed(tree: &Tree) -> Result<Allowed, Vec<Violation>> {
     toml::from_str(text).map_err(|error| vec![Violation::of_file(PAGE, error.message())])
 }
 
-/// Each crate has an allowed licence.
+/// Rule: each crate has an allowed licence.
 pub(super) fn licences(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Licences { allow, exceptions } = match allowed(tree) {
         Ok(allowed) => allowed.licenses,
@@ -127,7 +127,7 @@ pub(super) fn licences(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// No crate has several versions, except those with a reason.
+/// Rule: no crate has several versions, except those with a reason.
 pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Bans { skip } = match allowed(tree) {
         Ok(allowed) => allowed.bans,
@@ -157,7 +157,7 @@ pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// Each crate comes from an allowed registry, with its digest, or is in this repository.
+/// Rule: each crate comes from an allowed registry, with its digest, or is in this repository.
 pub(super) fn sources(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Sources { registries } = match allowed(tree) {
         Ok(allowed) => allowed.sources,
@@ -208,8 +208,8 @@ struct Locked {
     checksum: Option<String>,
 }
 
-/// Whether `terms`, an SPDX expression, can be met: each part of an `AND` and one of an `OR`, for
-/// which old manifests write `/`. An invalid expression is never met.
+/// Whether `terms`, an SPDX expression, can be met. All parts of an `AND` must be met, and one part
+/// of an `OR`, which old manifests write as `/`. An invalid expression is never met.
 fn are_met(terms: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = terms.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn crates_as_they_should_be_break_no_rule() {
+    fn allowed_crates_break_no_rule() {
         for check in [licences as Check, duplicates, sources] {
             assert_eq!(found(check, &good(), RULES, LOCK), [""; 0]);
             assert!(!found(check, &good(), "", LOCK).is_empty(), "rules that cannot be read allow nothing");

@@ -1,5 +1,5 @@
-//! Each rule finds its violation in a small tree that breaks it, and nothing in a tree that keeps
-//! it.
+//! Each rule finds its violation in a small tree that breaks the rule, and nothing in a tree that
+//! keeps the rule.
 
 use super::violation::Violation;
 use super::*;
@@ -165,7 +165,7 @@ fn a_picture_of_other_floors_is_found() {
 }
 
 #[test]
-fn a_comment_or_test_name_that_reads_badly_is_found() {
+fn wide_comment_pronoun_and_long_test_name_are_found() {
     let file = |text: String| found_in_language(&format!("//! A.\n#![no_std]\n#![forbid(unsafe_code)]\n{text}\n"));
     let wide = format!("// {}", "x".repeat(98));
     let long = format!("#[test]\n#[ignore]\nfn {}() {{}}", "x".repeat(61));

@@ -53,8 +53,8 @@ impl Tree {
         self.files().filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// The crates by folder, each with its Rust sources that are not tests, by path below the
-    /// folder.
+    /// The crates by folder. Each has the paths below the folder and the texts of its Rust sources
+    /// that are not tests.
     pub(super) fn crates(&self) -> BTreeMap<&str, Vec<(&str, &str)>> {
         let folders: Vec<&str> = self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
         let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -71,15 +71,15 @@ impl Tree {
     }
 }
 
-/// Whether a source is compiled only into tests; `path`: below its crate.
+/// Whether a source is compiled only into tests. `path`: the path below its crate.
 pub(super) fn is_test(path: &str) -> bool {
     let mut folders = path.split('/').rev();
     let file = folders.next().unwrap_or_default();
     file == "tests.rs" || file.ends_with("_tests.rs") || folders.any(|folder| ["tests", "examples"].contains(&folder))
 }
 
-/// Words that are private to this machine: the paths of this checkout and its user's home, and the
-/// hosts of cargo's registry.
+/// Words that are private to this machine: the paths of this checkout and of its user's home, and
+/// the hosts in cargo's configuration.
 pub(super) fn foreign_words(repository: &Repository) -> Vec<String> {
     let mut words = Vec::new();
     let mut folder = |path: Option<PathBuf>| {
@@ -108,7 +108,7 @@ fn hosts(text: &str) -> impl Iterator<Item = String> {
     hosts.filter(|host| host.contains('.') && !host.ends_with("crates.io") && *host != "github.com").map(str::to_string)
 }
 
-/// No file contains a path or host of the machine on which it was written.
+/// Rule: no file contains a path or host of the machine on which it was written.
 pub(super) fn names_no_workplace(tree: &Tree, foreign: &[String]) -> Vec<Violation> {
     let lines =
         tree.files().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index, line)));

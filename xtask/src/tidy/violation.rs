@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     pub(crate) path: String,
-    /// Counted from 1; `None` if it is about the whole file.
+    /// The line, counted from 1. `None` if the violation is about the whole file.
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
 }

@@ -16,12 +16,12 @@ pub(super) struct Outcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Broken {
     why: String,
-    /// The command that reproduces it; `None` if there is no input to reproduce it with.
+    /// The command that reproduces the failure. `None` if libFuzzer has written no input for it.
     again: Option<String>,
 }
 
 impl Outcome {
-    /// `holds`: whether the target ended as it should.
+    /// Parses the output. `holds`: whether the target ended with success.
     pub(super) fn read(output: &str, holds: bool, program: &Path) -> Outcome {
         let last = |key: &str| output.lines().rev().find_map(|line| number_after(line, key));
         Outcome {
@@ -36,7 +36,7 @@ impl Outcome {
         self.broken.is_none()
     }
 
-    /// One line, and two more after a failure.
+    /// The outcome as text: one line, and up to two more after a failure.
     pub(super) fn told(&self, name: &str) -> String {
         let Outcome { executions, edges, new_inputs, broken } = self;
         let line = format!("{name:<14} {executions:>9} executions, {edges:>5} edges, {new_inputs:>4} new inputs");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_says_nothing_is_broken_too() {
+    fn failure_without_a_panic_message_is_reported() {
         let told = Outcome::read("", false, Path::new("target/a")).told("a");
         assert!(told.ends_with("BROKEN: it ended without a message"), "{told}");
         let told = Outcome::read("==1== ERROR: libFuzzer: timeout after 25 seconds\n", false, Path::new("a")).told("a");

@@ -1,7 +1,7 @@
-//! The tools that fuzzing needs beside the pinned compiler: a nightly compiler, `cargo fuzz`, and a
-//! C++ compiler for libFuzzer.
+//! The tools that fuzzing needs in addition to the stable compiler: a nightly compiler,
+//! `cargo fuzz`, and a C++ compiler for libFuzzer.
 //!
-//! Versions are pinned. Missing tools are installed; if that fails, one line says so.
+//! The versions of the first two are pinned. Missing tools are installed. A failure is one line.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -11,7 +11,7 @@ use host::{Failure, Repository, Stop, hold, packages, remark};
 
 use crate::gate::cargo_tools::Tool;
 
-/// The compiler that the targets are built with.
+/// The compiler that builds the targets.
 pub(super) const NIGHTLY: &str = "nightly-2026-05-20";
 const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", purpose: "fuzzing" };
 const INSTALL_BUDGET: Duration = Duration::from_secs(900);
