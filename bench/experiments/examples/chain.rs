@@ -1,6 +1,6 @@
-//! Runs the given number of calls through the chain, for a program that counts instructions:
-//! `valgrind --tool=callgrind target/release/examples/chain 100000`. The difference between two
-//! counts is the cost of the calls between them.
+//! Runs the given number of calls through the chain, under a program that counts instructions:
+//! `valgrind --tool=callgrind target/release/examples/chain 100000`. Two runs with different
+//! numbers of calls show the cost of the additional calls.
 
 use experiments::{Chain, Contention, DevicePlace, Ran};
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A call is a frame. Its `stage` is the thread that runs next. The gate and each device's
-//! semaphore are gates of the engine. The paper enters threads through a synchronization counter:
-//! the receiver's waits for the sender's end and for the result.
+//! semaphore are gates of the engine. In the paper a synchronization counter starts a thread. The
+//! counter of the receiver waits for two signals: the sender's end and the result.
 //!
 //! Invariants:
 //! - A call is at one place: ready, queued at a gate, in a device, or done. So calls are conserved.
@@ -20,20 +20,20 @@ use tasks::{
     Continuation, Countdown, EntryPoint, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
 };
 
-/// How senders contend for the gate.
+/// The way in which senders contend for the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contention {
     /// A call that finds the gate taken joins the gate's queue (section 4.2). The engine does this.
     SoftwareQueue,
-    /// A call that finds the gate taken continues with itself. It tries again at its next turn
+    /// A call that finds the gate taken becomes ready again, and tries again when it runs next
     /// (sections 2.1.2 and 4.1).
     SelfContinuation,
 }
 
-/// Where a device does its work.
+/// The place where a device does its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DevicePlace {
-    /// Beside the units, as hardware does.
+    /// Outside the units, in parallel with them, as hardware does.
     Apart,
     /// In a unit, as a thread that loops: the paper's virtual_hw_thread (section 3.1).
     OnAUnit,
@@ -52,36 +52,36 @@ pub enum Stage {
     Semaphore,
     /// Issues the request (5-1, 5-2, 5-3).
     Device,
-    /// The device's own time, where it spends it on a unit.
+    /// The device's work, if the device works on a unit.
     VirtualHardware,
     /// Takes the result (6-1), continues to the receiver (6-2) and the device's next request (6-3).
     Handler,
-    /// Has the result.
+    /// Receives the result.
     Receiver,
 }
 
-/// The result of one thread run, for the caller that keeps the time.
+/// The result of one thread run. The caller keeps the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Ran {
-    /// The call went on, or waits at a gate.
+    /// The call proceeds to its next stage, or waits at a gate.
     Onwards,
-    /// It found the gate taken and is ready again.
+    /// The call found the gate taken and is ready again.
     ContinuedWithItself,
-    /// A device works; when it is done, [`Chain::completed`] is due.
+    /// A device works. When it is done, the caller must call [`Chain::completed`].
     Requested(Continuation),
-    /// The receiver has its result.
+    /// The receiver has the result.
     Done,
 }
 
-/// What has happened so far.
+/// Counters of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Threads that ran.
+    /// The number of thread runs.
     pub runs: u64,
-    /// Runs of senders that found the gate taken and continued with themselves.
+    /// The number of sender runs that found the gate taken and continued with themselves.
     pub self_continuations: u64,
-    /// Calls that are done.
+    /// The number of calls that are done.
     pub done: u64,
 }
 
@@ -92,10 +92,10 @@ struct Call {
 }
 
 const GATE: GateId = GateId(0);
-/// Where a call goes on when its device is done.
+/// The entry point of a call's continuation when its device is done.
 const COMPLETED: EntryPoint = EntryPoint(1);
 
-/// Calls on their way, and the gates that they pass.
+/// The calls in progress, and the gates that they pass.
 pub struct Chain {
     calls: FrameTable<Call>,
     ready: ResumeQueue,
@@ -106,7 +106,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A gate and `devices`, with room for `calls` at once.
+    /// A chain with a gate and `devices` devices, for at most `calls` calls at a time.
     pub fn new(devices: u32, calls: usize, contention: Contention, place: DevicePlace) -> Chain {
         Chain {
             calls: FrameTable::with_capacity(calls),
@@ -118,7 +118,7 @@ impl Chain {
         }
     }
 
-    /// A sender for a call on `device`, counted from 0, becomes ready; false when there is no room.
+    /// Makes a sender ready, for a call on `device`, counted from 0. False if there is no room.
     pub fn send(&mut self, device: u32) -> bool {
         let call =
             Call { stage: Stage::Sender, device: GateId(device + 1), receiver: Countdown::new(2) };
@@ -136,7 +136,7 @@ impl Chain {
         Some((frame, self.calls.get(frame)?.stage))
     }
 
-    /// Runs the thread that is next for `frame`, which came from [`Chain::next_ready`].
+    /// Runs the next thread of `frame`, which [`Chain::next_ready`] has returned.
     pub fn run(&mut self, frame: FrameId) -> Ran {
         self.counts.runs += 1;
         let Some(call) = self.calls.get_mut(frame) else { return Ran::Onwards };
@@ -157,24 +157,24 @@ impl Chain {
         Ran::Onwards
     }
 
-    /// A device has completed the request that carried `continuation`. Its signal wakes the handler
-    /// of exactly that call.
+    /// Handles the completion of a device's request. `continuation`: as the request carried it. The
+    /// handler of that call becomes ready.
     pub fn completed(&mut self, continuation: Continuation) {
         assert!(continuation.entry == COMPLETED, "the continuation that the request carried");
         self.go_on(continuation.frame, Stage::Handler);
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// How many calls are on their way.
+    /// The number of calls in progress.
     pub fn underway(&self) -> usize {
         self.calls.len()
     }
 
-    /// How many threads are ready.
+    /// The number of ready threads.
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -185,7 +185,7 @@ impl Chain {
             self.ready.resume(frame);
             return Ran::ContinuedWithItself;
         }
-        // The sender's own part ends here; the gate's thread runs when the call owns the gate.
+        // The sender ends here. The gate's thread runs when the call owns the gate.
         self.receiver_is_signalled(frame);
         match self.gates.enter(GATE, frame) {
             Passage::Entered => self.go_on(frame, Stage::Gate),
@@ -233,7 +233,7 @@ impl Chain {
         self.calls.get(frame).map(|call| call.device)
     }
 
-    /// Counts one of the two signals that the receiver waits for; true for the last.
+    /// Counts one of the two signals that the receiver waits for. True for the last signal.
     fn receiver_is_signalled(&mut self, frame: FrameId) -> bool {
         self.calls.get_mut(frame).is_some_and(|call| call.receiver.arrived())
     }

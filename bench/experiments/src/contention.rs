@@ -2,8 +2,8 @@
 //! gate's software queue.
 //!
 //! All `calls` senders start at once. There are one gate, one device and one unit. A sender that
-//! continues with itself goes to the end of the queue of ready threads, behind all others that do
-//! the same. Each call that passes costs one run of every call behind it.
+//! continues with itself joins the end of the queue of ready threads, after all other such senders.
+//! For each call that passes the gate, every waiting call runs once in vain.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};
@@ -12,13 +12,13 @@ use crate::units::Units;
 /// The cost of a batch of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// Calls, all of which were completed.
+    /// The number of calls. All of them were completed.
     pub calls: u64,
-    /// Threads that ran.
+    /// The number of thread runs.
     pub runs: u64,
-    /// Clocks until the last call was done.
+    /// The time until the last call was done.
     pub clocks: Clocks,
-    /// Runs of senders that found the gate taken.
+    /// The number of sender runs that found the gate taken.
     pub self_continuations: u64,
 }
 
@@ -35,7 +35,7 @@ pub fn contend(calls: usize, contention: Contention, costs: Costs) -> Work {
     }
 }
 
-/// The exponent `e` of work that grows as `calls^e` between two points.
+/// The exponent `e` if the work grows as `calls^e` between two points of calls and work.
 pub fn growth(from: (u64, u64), to: (u64, u64)) -> f64 {
     (to.1 as f64 / from.1 as f64).ln() / (to.0 as f64 / from.0 as f64).ln()
 }

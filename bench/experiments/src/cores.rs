@@ -1,9 +1,9 @@
-//! The chain on the cores of this machine: fixed pairs of a core and a device (CEFOS, section 3.2),
-//! measured.
+//! The chain, measured on the cores of this machine: fixed pairs of a core and a device (CEFOS,
+//! section 3.2).
 //!
-//! Each core is a machine of its own, as everywhere in Barepost. It has its own gate, queue of
-//! ready threads and device, and shares nothing. A device is a point in time. When its core looks
-//! after that time, it finds the request done.
+//! As everywhere in Barepost, the cores share nothing. Each core has its own gate, queue of ready
+//! threads and device. A device is only a time at which its request is done. The core reads the
+//! clock, and completes the request after that time.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use tasks::Continuation;
 
 use crate::chain::{Chain, Contention, DevicePlace, Ran};
 
-/// Calls underway on a core at once: enough that its device is never idle for want of one.
+/// The number of calls in progress on a core: enough to keep its device busy.
 const WINDOW: usize = 32;
-/// Threads that run between two looks at the clock.
+/// The most thread runs between two readings of the clock.
 const TURN: usize = 64;
 
-/// From the start of the threads until all of them count.
+/// The time from the start of the threads until all of them begin to count.
 const LEAD: Duration = Duration::from_millis(1);
 
-/// Calls completed in `period`, the same period for all, on `cores` cores. Each core has a device
-/// of `round_trip`. One entry for each core.
+/// The number of calls that each of `cores` cores completes in `period`. The period is the same for
+/// all cores, and each core has a device with this `round_trip`.
 pub fn calls_on(cores: usize, round_trip: Duration, period: Duration) -> Vec<u64> {
     let start = Instant::now() + LEAD;
     std::thread::scope(|scope| {
@@ -31,7 +31,7 @@ pub fn calls_on(cores: usize, round_trip: Duration, period: Duration) -> Vec<u64
             Core::new(round_trip).work_until(start + period)
         };
         let cores: Vec<_> = (0..cores).map(|_| scope.spawn(one)).collect();
-        // A thread that panicked completed nothing.
+        // A thread that panicked counts as no completed call.
         cores.into_iter().map(|core| core.join().unwrap_or(0)).collect()
     })
 }
@@ -39,7 +39,7 @@ pub fn calls_on(cores: usize, round_trip: Duration, period: Duration) -> Vec<u64
 struct Core {
     chain: Chain,
     round_trip: Duration,
-    /// The request in the device, and the time when it is done.
+    /// The device's request, and the time at which it is done.
     request: Option<(Instant, Continuation)>,
 }
 

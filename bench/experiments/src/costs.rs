@@ -1,19 +1,19 @@
-//! The cost model: how long one run of a thread takes.
+//! The cost model: the duration of one thread run.
 //!
-//! The clock is that of the paper's processor: 1 GHz, one instruction a clock. The chain in this
-//! crate runs on the engine's own queues and gates. A call of seven threads takes 1,421
-//! instructions natively (`examples/chain.rs` under `valgrind --tool=callgrind`), 203 for each
-//! thread.
+//! The clock is that of the paper's processor: 1 GHz, one instruction in each clock. The chain of
+//! this crate uses the engine's own queues and gates. A call consists of seven threads. It takes
+//! 1,421 native instructions (`examples/chain.rs` under `valgrind --tool=callgrind`), which is 203
+//! for each thread.
 
 use std::ops::{Add, AddAssign};
 
 use crate::chain::Stage;
 
-/// Clocks of a processor of 1 GHz: one instruction each.
+/// A duration in clocks of a processor of 1 GHz, which runs one instruction in each clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Clocks(pub u64);
 
-/// Clocks in a microsecond at 1 GHz.
+/// The number of clocks in a microsecond at 1 GHz.
 pub const CLOCKS_PER_MICRO: u64 = 1_000;
 
 impl Clocks {
@@ -39,19 +39,19 @@ impl AddAssign for Clocks {
 /// The costs of a thread of the chain and of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// One run of a thread, from its being taken out of the queue of ready threads to its end.
+    /// The cost of one thread run, from the queue of ready threads to its end.
     pub thread: Clocks,
-    /// The round trip of a device.
+    /// The time from a request to a device until its completion.
     pub round_trip: Clocks,
 }
 
 impl Costs {
-    /// A thread as counted natively, and devices of `round_trip`.
+    /// The rounded native cost of a thread, and devices with this `round_trip`.
     pub const fn counted(round_trip: Clocks) -> Costs {
         Costs { thread: Clocks(200), round_trip }
     }
 
-    /// One run of the thread `stage`.
+    /// The cost of one run of the thread `stage`.
     pub fn of(&self, stage: Stage) -> Clocks {
         match stage {
             Stage::VirtualHardware => self.round_trip,

@@ -1,5 +1,5 @@
-//! The experiments of the papers, rebuilt on the engine's own tasks: models that `barepost bench`
-//! runs and draws.
+//! The experiments of the papers, rebuilt with the engine's own crate `tasks`. `barepost bench`
+//! runs these models and draws the results.
 //!
 //! | here | in the papers |
 //! |---|---|
@@ -10,14 +10,14 @@
 //! | [`livelock`] | useful work against offered load (CEFOS, figure 6) |
 //! | [`queues`] | one polling queue, or resume and delay queue (email server, figures 16, 17) |
 //!
-//! The engine's own parts run here unchanged: frames, gates, resume queue, delay queue, countdowns
-//! and budgets of `tasks`. The designs that the papers found to lose exist only here: contending by
-//! self-continuation, interrupts, and one queue that polls.
+//! The models use these parts of `tasks` unchanged: frames, gates, the resume queue, the delay
+//! queue, countdowns and budgets. The designs that the papers rejected exist only in this crate:
+//! contention by self-continuation, interrupts, and one queue that polls.
 //!
 //! Invariants:
 //! - A model counts work and reads no clock, except [`cores`], which measures. The same arguments
 //!   give the same result.
-//! - Nothing is lost: when a model has run to its end, everything that began is done.
+//! - No call and no task is lost: at the end of a model, each one that began is accounted for.
 #![forbid(unsafe_code)]
 
 mod chain;

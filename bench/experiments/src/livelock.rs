@@ -1,19 +1,19 @@
-//! Useful work against offered load (CEFOS, figure 6; Mogul and Ramakrishnan, 1997): what a machine
-//! completes when more arrives than it can do.
+//! Useful work against offered load (CEFOS, figure 6; Mogul and Ramakrishnan, 1997): the work that
+//! a machine completes under more load than it can handle.
 //!
-//! Packets arrive at random at a given mean rate and lie in a card's ring until they are taken. A
-//! packet that finds the ring full is lost at no cost. Each packet begins a call through [`Chain`],
-//! and useful work is a completed call. There are three machines:
+//! Packets arrive at random at a given mean rate, and wait in a card's ring until the machine takes
+//! them. A packet that finds the ring full is lost at no cost. Each packet begins a call through
+//! [`Chain`], and useful work is a completed call. There are three machines:
 //!
-//! - [`Kind::Turns`] is the engine's: phases with a budget. The frames phase takes a bounded batch.
-//!   It takes nothing when there is no room for more calls, so excess load is lost where it costs
-//!   nothing.
-//! - [`Kind::Interrupts`] is the usual one. Every arrival interrupts, and is queued for threads
-//!   that run when nothing interrupts. It is lost when their queue is full, after its cost was
-//!   paid.
-//! - [`Kind::SelfContinuation`] is the paper's before its section 4.2. Arrivals become senders at
-//!   once while the hardware's queue of 1,000 threads has room. They contend for the gate by
-//!   continuing with themselves.
+//! - [`Kind::Turns`] is the engine's design: phases with a budget. The frames phase takes a bounded
+//!   batch, and takes no frame when there is no room for more calls. So excess load is lost in the
+//!   ring, at no cost.
+//! - [`Kind::Interrupts`] is the usual design. Every arrival interrupts, and is queued for threads
+//!   that run when no interrupt is pending. If the queue is full, the arrival is lost after the
+//!   machine has paid its cost.
+//! - [`Kind::SelfContinuation`] is the paper's design before its section 4.2. An arrival becomes a
+//!   sender at once if the hardware's queue of 1,000 threads has room. Senders contend for the gate
+//!   by continuing with themselves.
 
 use chance::Dice;
 use tasks::Budget;
@@ -21,45 +21,46 @@ use tasks::Budget;
 use crate::chain::{Chain, Contention, DevicePlace, Ran};
 use crate::costs::{Clocks, Costs};
 
-/// How a machine handles arrivals.
+/// The way in which a machine handles arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// By turns, with budgets.
     Turns,
     /// By interrupts.
     Interrupts,
-    /// By turns, but without any limit before the gate, at which senders continue with themselves.
+    /// By turns, but without a limit before the gate. Senders continue with themselves at the gate.
     SelfContinuation,
 }
 
-/// Descriptors of the card's ring.
+/// The number of descriptors in the card's ring.
 const RING: u64 = 256;
-/// Calls that the machine has room for. In a machine with interrupts this includes those that wait
-/// for a thread.
+/// The most calls in progress. In a machine with interrupts they include calls that wait for a
+/// thread.
 const CALLS: usize = 256;
-/// Entries of the hardware's queue of threads (section 3.1).
+/// The number of entries in the hardware's queue of threads (section 3.1).
 const THREAD_QUEUE: usize = 1_000;
-/// Frames that a turn takes at most.
+/// The most frames that a turn takes.
 const BATCH: u32 = 64;
-/// Taking a frame from the ring, by polling.
+/// The cost of taking a frame from the ring by polling.
 const TAKE: Clocks = Clocks(150);
-/// Taking a frame in an interrupt: entry and exit, saved registers, cold caches, and the taking.
+/// The cost of taking a frame in an interrupt, with entry and exit, saved registers and cold
+/// caches.
 const INTERRUPT: Clocks = Clocks(1_000);
 
-/// The result of offering calls to a machine for some time.
+/// The result of a load on a machine for some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Calls that arrived.
+    /// The number of calls that arrived.
     pub offered: u64,
-    /// Calls that were completed.
+    /// The number of calls that were completed.
     pub done: u64,
-    /// Calls that were lost, wherever that was.
+    /// The number of calls that were lost, in the ring or later.
     pub lost: u64,
-    /// Calls underway, or in the ring, at the end.
+    /// The number of calls in progress or in the ring at the end.
     pub left: u64,
 }
 
-/// Offers `per_second` calls to a machine of one unit at 1 GHz for `period`.
+/// Offers `per_second` calls a second to a machine with one unit at 1 GHz, for `period`.
 pub fn offer(kind: Kind, per_second: u64, period: Clocks, seed: u64) -> Outcome {
     let (contention, room) = match kind {
         Kind::Turns | Kind::Interrupts => (Contention::SoftwareQueue, CALLS),
@@ -93,10 +94,10 @@ pub fn offer(kind: Kind, per_second: u64, period: Clocks, seed: u64) -> Outcome 
     }
 }
 
-/// Calls as they arrive.
+/// The arrivals of calls.
 struct Wire {
     dice: Dice,
-    /// Clocks between two of them, on the average.
+    /// The mean number of clocks between two arrivals.
     between: u64,
     next: Clocks,
     offered: u64,
@@ -125,7 +126,7 @@ struct Overloaded {
 }
 
 impl Overloaded {
-    /// Frames, then what was ready when they had been taken.
+    /// One turn: takes frames, and then runs the threads that are ready.
     fn turn(&mut self) {
         self.frames_arrive();
         let mut budget = Budget::new(BATCH);
@@ -143,7 +144,7 @@ impl Overloaded {
         }
     }
 
-    /// An arrived frame interrupts. A thread runs only when there is none.
+    /// Handles an arrived frame in an interrupt. If no frame has arrived, runs a thread.
     fn interrupt_or_thread(&mut self) {
         self.frames_arrive();
         if self.ring > 0 {

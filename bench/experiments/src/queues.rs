@@ -1,16 +1,17 @@
-//! One queue that polls its tasks, or a resume queue and a delay queue (bare PC email server,
-//! section IV.4, figures 16 and 17).
+//! Two kinds of scheduling: one queue that polls its tasks, or a resume queue and a delay queue
+//! (bare PC email server, section IV.4, figures 16 and 17).
 //!
-//! A stress tool with several threads sends emails one after another, each in a connection of its
-//! own. An email is a dialogue of [`EVENTS`] events. After each event the server's task waits for
-//! the client's next. After the last event the client goes on to its next email, but the task
-//! lingers: the server must still wait out the end of the connection.
+//! A stress tool has several threads. Each thread sends emails one after another, each in a new
+//! connection. An email is a dialogue of [`EVENTS`] events. After each event the server's task
+//! waits for the client's next event. After the last event the client begins its next email. But
+//! the task lingers, because the server must wait for the end of the connection.
 //!
-//! - [`Scheduling::OneQueue`] is the paper's first. All tasks stand in one queue, first come first
-//!   served. The scheduler asks the first task whether its event has come. If it has not, the task
-//!   goes to the end.
-//! - [`Scheduling::ResumeAndDelay`] is the paper's second and the engine's. A waiting task stands
-//!   in the delay queue. Its event or its deadline moves it to the resume queue. No task is polled.
+//! - [`Scheduling::OneQueue`] is the paper's first design. All tasks are in one queue, first come
+//!   first served. The scheduler polls the first task. If the task's event has not arrived, the
+//!   task joins the end of the queue.
+//! - [`Scheduling::ResumeAndDelay`] is the paper's second design, and the engine's. A waiting task
+//!   is in the delay queue. Its event or its deadline moves it to the resume queue. No task is
+//!   polled.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,13 +22,13 @@ use tasks::{DelayQueue, FrameId, FrameTable, ResumeQueue};
 
 use crate::costs::{CLOCKS_PER_MICRO, Clocks};
 
-/// Events of an email that the server handles: connection, greeting, sender, recipient, data,
-/// message, end, and the acknowledgment of the end.
+/// The number of events of an email that the server handles: connection, greeting, sender,
+/// recipient, data, message, end, and the acknowledgment of the end.
 pub const EVENTS: u32 = 8;
-/// How long a client may be silent: longer than any run.
+/// The longest silence of a client. It is longer than any run of the model.
 const TIMEOUT: Clocks = Clocks::from_micros(1 << 40);
 
-/// How tasks are scheduled.
+/// The scheduling of tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheduling {
     /// One queue that polls its tasks.
@@ -39,19 +40,19 @@ pub enum Scheduling {
 /// The stress tool, and the costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Emails at once.
+    /// The number of emails that are sent at a time.
     pub threads: usize,
-    /// Emails in all.
+    /// The number of all emails.
     pub emails: u64,
-    /// Further connections with silent clients.
+    /// The number of further connections, with silent clients.
     pub silent: usize,
-    /// From an answer to the client's next event, on the average.
+    /// The mean time from an answer to the client's next event.
     pub turnaround: Clocks,
-    /// How long a task is kept after its last event.
+    /// The time for which a task is kept after its last event.
     pub linger: Clocks,
-    /// Handling one event.
+    /// The cost of handling one event.
     pub handle: Clocks,
-    /// Taking a task from a queue and finding out what to do, whether there is anything or not.
+    /// The cost of taking a task from a queue and checking whether it has an event.
     pub step: Clocks,
     /// The seed of the clients' turnarounds.
     pub seed: u64,
@@ -60,21 +61,21 @@ pub struct Load {
 /// The result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// Emails that were taken.
+    /// The number of emails that the server has received.
     pub emails: u64,
-    /// From the first connection until the last email was taken.
+    /// The time until the server has received the last email.
     pub elapsed: Clocks,
-    /// Tasks taken from the queue.
+    /// The number of steps. Each takes a task from the queue.
     pub steps: u64,
-    /// The runs of tasks that had nothing to do.
+    /// The number of steps in which the task had no event.
     pub in_vain: u64,
-    /// Tasks in the queue (the resume queue, where there are two), at most.
+    /// The most tasks in the only queue, or in the resume queue.
     pub queue_max: usize,
-    /// Tasks that waited in the delay queue, at most.
+    /// The most tasks in the delay queue.
     pub delayed_max: usize,
 }
 
-/// Runs until every email was taken, and every task of a client that is not silent has ended.
+/// Runs until the server has received every email, and only the tasks of silent clients are left.
 pub fn run(scheduling: Scheduling, load: Load) -> Outcome {
     let mut server = Server::new(load);
     match scheduling {
@@ -88,7 +89,7 @@ pub fn run(scheduling: Scheduling, load: Load) -> Outcome {
 enum Event {
     /// A client connects.
     Connected,
-    /// The event that this task waits for has come.
+    /// The event that this task waits for has arrived.
     Arrived(FrameId),
 }
 
@@ -98,7 +99,7 @@ struct Task {
     has_event: bool,
 }
 
-/// What a task does next.
+/// The next state of a task.
 enum Next {
     Waits,
     Lingers,
@@ -111,7 +112,7 @@ struct Server {
     tasks: FrameTable<Task>,
     /// Future events, by time.
     world: BinaryHeap<Reverse<(Clocks, u64, Event)>>,
-    /// Events scheduled so far. The number orders events of the same time.
+    /// The number of events scheduled so far. It orders events of the same time.
     number: u64,
     begun: u64,
     dice: Dice,
@@ -123,7 +124,7 @@ impl Server {
         let mut server = Server {
             load,
             now: Clocks(0),
-            // A task for each thread, and as many lingering tasks as there can be at once.
+            // A task for each silent client and each thread, and the most lingering tasks.
             tasks: FrameTable::with_capacity(load.silent + load.threads + lingering_max(load)),
             world: BinaryHeap::new(),
             number: 0,
@@ -167,10 +168,11 @@ impl Server {
         }
     }
 
-    /// No task in the queue has anything to do. The queue goes round until something happens.
+    /// Skips ahead when no task in the queue has an event. Counts the steps in vain until the next
+    /// event.
     fn skip_rounds_in_vain(&mut self, length: usize) {
         let next = self.world.peek();
-        assert!(next.is_some(), "emails are underway, and nothing will ever happen");
+        assert!(next.is_some(), "emails are in progress, but no event is scheduled");
         let Some(Reverse((at, ..))) = next else { return };
         let steps = if length == 0 {
             0
@@ -219,22 +221,23 @@ impl Server {
         }
     }
 
-    /// Nothing is ready: sleeps until something happens.
+    /// Sleeps until the next event or deadline, because no task is ready.
     fn sleep(&mut self, deadline: Option<Instant>) {
         let event = self.world.peek().map(|Reverse((at, ..))| *at);
         let deadline = deadline.map(|deadline| Clocks::from_micros(deadline.0));
         let next = event.into_iter().chain(deadline).min();
-        assert!(next.is_some(), "emails are underway, and nothing will ever happen");
+        assert!(next.is_some(), "emails are in progress, but no event is scheduled");
         self.now = next.map_or(self.now, |at| self.now.max(at));
     }
 
-    /// Whether every email was taken, and every connection has ended but those of silent clients.
+    /// Whether the server has received every email, and only connections of silent clients are
+    /// open.
     fn is_done(&self) -> bool {
         self.outcome.emails == self.load.emails && self.tasks.len() == self.load.silent
     }
 
-    /// Takes a task from the queue, as every step of either scheduler does, and lets it do what it
-    /// can.
+    /// Runs a task that was taken from a queue: handles its event, if it has one. Both kinds of
+    /// scheduling use this step.
     fn step(&mut self, frame: FrameId) -> Next {
         self.outcome.steps += 1;
         self.now += self.load.step;
@@ -261,7 +264,7 @@ impl Server {
         Next::Waits
     }
 
-    /// A client connects for its next email, if there is one.
+    /// Schedules the connection for a client's next email, unless all emails have begun.
     fn begin_email(&mut self) {
         if self.begun < self.load.emails {
             self.begun += 1;
@@ -270,14 +273,14 @@ impl Server {
         }
     }
 
-    /// Tasks of silent clients: their events never come.
+    /// Makes the tasks of silent clients. They never get an event.
     fn silent_tasks(&mut self) -> impl Iterator<Item = FrameId> {
         let silent = (0..self.load.silent)
             .filter_map(|_| self.tasks.insert(Task { events_left: EVENTS, has_event: false }).ok());
         silent.collect::<Vec<_>>().into_iter()
     }
 
-    /// A task for a connection, with the connection as its first event.
+    /// Makes a task for a connection. The connection is the task's first event.
     fn new_task(&mut self) -> Option<FrameId> {
         let task = self.tasks.insert(Task { events_left: EVENTS, has_event: true });
         assert!(task.is_ok(), "there is room for every task");
@@ -302,15 +305,15 @@ impl Server {
     }
 }
 
-/// The most tasks that linger at once. They have ended one right after the other, within the linger
-/// time plus a tick of the delay queue.
+/// The most tasks that linger at a time. Their last events were at most the linger time and a tick
+/// of the delay queue ago. Before each of them the server handled all events of an email.
 fn lingering_max(load: Load) -> usize {
     let span = load.linger.0 + 2_000 * CLOCKS_PER_MICRO;
     let each = load.handle.0.saturating_mul(u64::from(EVENTS)).max(1);
     usize::try_from((span / each).min(load.emails)).unwrap_or(usize::MAX) + load.threads
 }
 
-/// The queue's clock ticks in microseconds; a deadline never comes early.
+/// A time on the delay queue's clock, which counts microseconds.
 fn instant(clocks: Clocks) -> Instant {
     Instant(clocks.0 / CLOCKS_PER_MICRO)
 }

@@ -1,8 +1,8 @@
 //! Throughput against devices and units (CEFOS, figure 5), on simulated units.
 //!
-//! Throughput has the paper's definition: the greatest number of system calls that complete within
-//! a fixed period of 100,000 clocks. All senders exist at the beginning, as the paper's data flow
-//! creates them. Calls are distributed over the devices in turn.
+//! As in the paper, throughput is the greatest number of system calls that complete within a fixed
+//! period of 100,000 clocks. All senders exist at the beginning, because the paper's data flow
+//! creates them so. The calls go to the devices in turn.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};
@@ -14,13 +14,13 @@ pub const PERIOD: Clocks = Clocks(100_000);
 /// A machine of simulated units.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Devices, each with a semaphore and a queue of its own.
+    /// The number of devices. Each has its own semaphore and queue.
     pub devices: u32,
-    /// Execution units.
+    /// The number of execution units.
     pub units: usize,
-    /// How senders contend for the gate.
+    /// The way in which senders contend for the gate.
     pub contention: Contention,
-    /// Where devices do their work.
+    /// The place where devices do their work.
     pub place: DevicePlace,
     /// The costs of threads and devices.
     pub costs: Costs,

@@ -1,5 +1,5 @@
-//! Tests of the models: nothing is lost, the counted work is the work done, and the laws that the
-//! papers found hold.
+//! Tests of the models: no call is lost, the counted work is the done work, and the laws of the
+//! papers hold.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn work_of_a_call_is_seven_threads_and_failed_attempts() {
 fn self_continuation_is_quadratic_and_software_queue_linear() {
     for calls in [5, 10, 20, 40, 60, 80, 320] {
         let n = calls as u64;
-        // Each call that passes costs one run of every call still behind it.
+        // For each call that passes the gate, every waiting call runs once in vain.
         assert_eq!(
             contend(calls, Contention::SelfContinuation, costs(2)).self_continuations,
             n * (n - 1) / 2
@@ -79,7 +79,7 @@ fn self_continuation_is_quadratic_and_software_queue_linear() {
 
 #[test]
 fn a_device_works_on_one_request_at_a_time() {
-    // So 100 calls on one device take 100 of its round trips, however many units there are.
+    // So 100 calls on one device take 100 round trips, also with many units.
     for place in PLACES {
         let run = Units::run_batch(8, 1, 100, Contention::SoftwareQueue, place, costs(6));
         assert!(run.now() >= Clocks::from_micros(600), "{:?}", run.now());
@@ -87,7 +87,7 @@ fn a_device_works_on_one_request_at_a_time() {
 }
 
 #[test]
-fn units_do_no_more_than_they_have_time_for() {
+fn busy_time_of_units_does_not_exceed_the_elapsed_time() {
     for units in [1, 2, 5] {
         let run = Units::run_batch(
             units,
@@ -127,7 +127,7 @@ fn throughput_grows_with_pairs_of_device_and_unit() {
 }
 
 #[test]
-fn the_greatest_number_of_calls_fits_and_one_more_does_not() {
+fn throughput_is_the_most_calls_that_fit_in_the_period() {
     let costs = costs(2);
     let (contention, place) = (Contention::SoftwareQueue, DevicePlace::Apart);
     let most =
@@ -164,8 +164,7 @@ fn useful_work_stays_flat_past_saturation() {
     for per_second in [1_000_000, 5_000_000, 20_000_000, 100_000_000] {
         assert!(done(Kind::Turns, per_second) >= 0.99 * saturated, "{per_second}");
     }
-    // The other kinds are the comparison: they do work under light load, and almost none under the
-    // heaviest.
+    // The other kinds complete as much under light load, and almost no calls under heavy load.
     for kind in [Kind::Interrupts, Kind::SelfContinuation] {
         assert!(done(kind, 400_000) >= 0.99 * done(Kind::Turns, 400_000), "{kind:?}");
         assert!(done(kind, 5_000_000) < 0.05 * saturated, "{kind:?}");
@@ -189,7 +188,7 @@ fn either_scheduling_takes_every_email_and_ends_every_task() {
         for (threads, silent) in [(1, 0), (20, 0), (20, 50), (300, 1)] {
             let outcome = queues::run(scheduling, Load { threads, silent, ..LOAD });
             assert_eq!(outcome.emails, 2_000);
-            // Every event, and the end of the task.
+            // The useful steps of an email: one for each event, and one for the end of the task.
             assert_eq!(
                 outcome.steps - outcome.in_vain,
                 2_000 * u64::from(EVENTS + 1),
@@ -213,13 +212,13 @@ fn resume_and_delay_queue_waste_no_step_on_silent_clients() {
 
 #[test]
 fn skipped_rounds_count_as_if_each_step_ran() {
-    // One client, one task: between two events the queue goes round alone. Its turnarounds are
-    // steps, except for a partial one at each end.
+    // With one client, only steps in vain happen between two events. So the turnarounds consist of
+    // steps in vain, except for a partial step at each end.
     let load = Load { threads: 1, emails: 50, linger: Clocks(0), ..LOAD };
     let outcome = queues::run(Scheduling::OneQueue, load);
     let idle = outcome.elapsed.0 - 50 * u64::from(EVENTS) * (load.handle.0 + load.step.0);
     let most = idle / load.step.0;
-    // There is no task before each connection, so the queue is empty then.
+    // Before each connection no task exists. The queue is empty, and no step happens.
     assert!(
         outcome.in_vain <= most && outcome.in_vain * 10 >= most * 8,
         "{} of {most}",

@@ -1,8 +1,8 @@
-//! Simulated execution units: they share one queue of ready threads, and each runs one thread at a
-//! time to its end.
+//! Simulated execution units. They share one queue of ready threads, and each unit runs one thread
+//! at a time to its end.
 //!
-//! As in the paper's processor, a free unit takes the oldest ready thread, whatever it is. A
-//! thread's effects come at its end.
+//! As in the paper's processor, a free unit takes the oldest ready thread, of any stage. The
+//! effects of a thread occur at its end.
 //!
 //! Invariants:
 //! - Time never goes back. Events at the same clock happen in the order in which they began.
@@ -18,13 +18,13 @@ use crate::costs::{Clocks, Costs};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Event {
-    /// A unit has run this thread to its end, and is free.
+    /// A unit has run a thread of this call to its end, and is free.
     ThreadEnded(FrameId),
     /// A device has done its work.
     DeviceDone(Continuation),
 }
 
-/// Ordered by time, then by the order in which it was begun.
+/// A scheduled event. Events are ordered by time, and then by the order in which they began.
 #[derive(PartialEq, Eq, Debug)]
 struct Due {
     at: Clocks,
@@ -44,20 +44,20 @@ impl PartialOrd for Due {
     }
 }
 
-/// Units at work on a [`Chain`].
+/// Units that run the threads of a [`Chain`].
 pub struct Units {
     chain: Chain,
     costs: Costs,
     idle: usize,
     now: Clocks,
-    /// Clocks that units spent on threads, those of virtual devices included.
+    /// The time that units spent on threads, including the threads of virtual devices.
     busy: Clocks,
     due: BinaryHeap<Reverse<Due>>,
     begun: u64,
 }
 
 impl Units {
-    /// `units` units with nothing to do yet.
+    /// `units` idle units.
     pub fn new(units: usize, chain: Chain, costs: Costs) -> Units {
         Units {
             chain,
@@ -70,7 +70,8 @@ impl Units {
         }
     }
 
-    /// `calls` senders at once, by turns on each of `devices`, run to their end.
+    /// Runs `calls` calls to their end. All of them start at once, and they use the devices in
+    /// turn.
     pub fn run_batch(
         units: usize,
         devices: u32,
@@ -88,7 +89,7 @@ impl Units {
         units
     }
 
-    /// Runs until nothing is left to do.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         self.occupy();
         while let Some(Reverse(due)) = self.due.pop() {
@@ -106,22 +107,22 @@ impl Units {
         }
     }
 
-    /// The clock when the last thing happened.
+    /// The time of the last event.
     pub fn now(&self) -> Clocks {
         self.now
     }
 
-    /// Clocks that units spent on threads.
+    /// The time that units spent on threads.
     pub fn busy(&self) -> Clocks {
         self.busy
     }
 
-    /// What the chain counted.
+    /// The counters of the chain.
     pub fn counts(&self) -> Counts {
         self.chain.counts()
     }
 
-    /// Calls that are not done.
+    /// The number of calls that are not done.
     pub fn underway(&self) -> usize {
         self.chain.underway()
     }
