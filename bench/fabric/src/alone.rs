@@ -1,7 +1,6 @@
-//! The TLS libraries alone: what rustls and ring do with no machine around them, on the same
-//! processor.
+//! The speed of the TLS libraries alone: rustls and ring without a machine, on the same processor.
 //!
-//! Only the server's part is timed.
+//! Only the server's part of a handshake is timed.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,28 +24,29 @@ const SPAN: Duration = Duration::from_millis(700);
 const REPETITIONS: usize = 3;
 /// The untimed runs before a measurement.
 const WARM: u32 = 20;
-/// Text that is encrypted: more than fits into the nearest cache, as pages of a site are.
+/// The size of the encrypted text. Like the pages of a site, it exceeds the first-level cache.
 const TEXT_BYTES: usize = 1 << 20;
 
 /// The speed of the libraries.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone {
-    /// Full handshakes a second: rustls and ring.
+    /// Full handshakes a second, by rustls with ring.
     pub full: f64,
-    /// Resumed handshakes a second: rustls and ring.
+    /// Resumed handshakes a second, by rustls with ring.
     pub resumed: f64,
-    /// The longest step of a full one, from the client's first message to the answer; the mean.
+    /// The mean duration of a full handshake's longest step: from the client's first message to the
+    /// server's answer.
     pub step: Duration,
-    /// Rounds a second, with ring: make a key, agree on it (X25519), and sign with another key
-    /// (ECDSA P-256).
+    /// The key operations of a handshake by ring, in rounds a second. A round makes a key, agrees
+    /// on a secret (X25519), and signs with another key (ECDSA P-256).
     pub keys: f64,
-    /// Bytes a second encrypted in place with AES-128-GCM, in records of 4,000 bytes: ring.
+    /// Bytes a second that ring encrypts in place with AES-128-GCM, in records of 4,000 bytes.
     pub sealed: f64,
-    /// The same in records of 16 KB.
+    /// Bytes a second that ring encrypts in the same way in records of 16 KB.
     pub sealed_in_long_records: f64,
 }
 
-/// Measures them, on a processor of their own.
+/// Measures the libraries, in a thread that stays on the first processor.
 ///
 /// Errors: the text of the library's error.
 pub fn alone() -> Result<Alone, String> {
@@ -119,7 +119,8 @@ fn serving(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// The handshake's kind, how long the server took for its first step, and for all of them.
+/// Does a handshake. Returns its kind, the duration of the server's longest step, and the duration
+/// of all its steps. The kind is `None` if the handshake is not complete.
 fn handshake(
     mut client: ClientConnection,
     config: &Arc<ServerConfig>,
@@ -157,7 +158,7 @@ fn read_all(
     from.clear();
 }
 
-/// The key operations of a handshake, repeated. Returns how many are done a second.
+/// Repeats the key operations of a handshake. Returns the number of rounds a second.
 fn keys() -> Option<f64> {
     let random = SystemRandom::new();
     let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).ok()?;
@@ -177,7 +178,7 @@ fn keys() -> Option<f64> {
     Some(f64::from(done) / began.elapsed().as_secs_f64())
 }
 
-/// Bytes a second of a text that is encrypted in place, one record after another.
+/// Encrypts a text in place, one record after another. Returns the number of bytes a second.
 fn sealed(record_bytes: usize) -> Option<f64> {
     let mut text: Vec<u8> =
         (0..TEXT_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

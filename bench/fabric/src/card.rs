@@ -24,22 +24,22 @@ use crate::wire::End;
 /// The owner of a card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// A server of this many cores.
+    /// A core of the server.
     Server {
-        /// Its cores.
+        /// The number of the server's cores.
         cores: u8,
     },
-    /// The client at the end with this number, of a server of this many cores.
+    /// A client of a server with this many cores.
     Client {
-        /// Its end of the wire.
+        /// The number of the client's end of the wire.
         end: u8,
-        /// The server's cores.
+        /// The number of the server's cores.
         cores: u8,
     },
 }
 
-/// The hardware address of the machine at the end `end`. All cores of the server have the address
-/// of the first.
+/// The hardware address of the machine at the end `end`. All cores of the server use the address of
+/// end 0.
 fn hardware(end: u8) -> Ethernet {
     Ethernet([0x02, 0, 0, 0, 0, end])
 }
@@ -50,14 +50,15 @@ pub(crate) struct FabricMachine {
     end: End,
     disk: MemoryDisk,
     started: Moment,
-    /// Set when the server serves.
+    /// Becomes true when the server serves.
     serves: Arc<AtomicBool>,
-    /// Whether a frame has arrived, or the disk has done something, since this was last asked.
+    /// Whether a frame has arrived or a disk request has completed since the last
+    /// [`FabricMachine::take_has_worked`].
     has_worked: bool,
 }
 
 impl FabricMachine {
-    /// `serves` becomes true when a server says so on its console.
+    /// `serves` becomes true when the engine prints on its console that it serves.
     pub(crate) fn new(
         role: Role,
         end: End,
@@ -67,7 +68,7 @@ impl FabricMachine {
         FabricMachine { role, end, disk, started: Moment::now(), serves, has_worked: false }
     }
 
-    /// Whether anything has happened since the last call.
+    /// Whether a frame has arrived or a disk request has completed since the last call.
     pub(crate) fn take_has_worked(&mut self) -> bool {
         std::mem::take(&mut self.has_worked)
     }
@@ -153,24 +154,24 @@ impl Machine for FabricMachine {
         Some(completion)
     }
 
-    /// No core sleeps.
+    /// Does nothing, because no core sleeps.
     fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {
         self.end.collect_buffers();
     }
 
-    /// The machine stops when its thread ends.
     fn is_low_on_memory(&mut self) -> bool {
         false
     }
 
+    /// Never: the machine stops when its thread ends.
     fn stop_requested(&mut self) -> bool {
         false
     }
 }
 
-/// The queue that a frame to a server of `cores` cores comes into.
+/// The queue in which a server with `cores` cores receives a frame.
 pub(crate) fn queue_of(frame: &[u8], cores: u8) -> u8 {
     let is_tcp = frame.get(12..14) == Some(&[0x08, 0x00]) && frame.get(23) == Some(&6);
     let names = frame.get(26..38).filter(|_| is_tcp).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! A client: the engine's own network from the other side, and a dialogue in each of its
+//! A client: the engine's own network as the side that connects, and a dialogue in each of its
 //! connections.
 //!
 //! Invariants:
-//! - There are as many connections as requested, each with one exchange in progress. When one ends,
-//!   the next is opened in its place.
+//! - There are as many connections as requested, each with one exchange in progress. When a
+//!   connection ends, the client opens another one.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,9 +24,10 @@ use crate::server::{ACCOUNTS, ADDRESS};
 use crate::tls_client::TlsClient;
 use crate::wire::End;
 
-/// The most frames in one turn, and the most connections that may speak or have timers that expire.
+/// The most frames that one turn receives, and the most connections that it lets send. Also the
+/// most timers that expire in one turn.
 const A_TURN: u32 = 64;
-/// The least number of connections that have memory.
+/// The least number of connections for which memory is allocated.
 const CONNECTIONS_LEAST: usize = 16;
 
 pub(crate) struct Client {
@@ -35,7 +36,7 @@ pub(crate) struct Client {
     events: Events,
     words: Arc<Words>,
     server: SocketAddr,
-    /// By the slot of their connection.
+    /// The open connections, by their slot.
     talks: Vec<Option<Talk>>,
     wanted: usize,
     open: usize,
@@ -50,8 +51,8 @@ struct Talk {
 }
 
 impl Client {
-    /// A client at the wire's end with the number `end`, with `connections` at once to a server of
-    /// `cores` cores.
+    /// A client at the end `end` of the wire. It has `connections` connections at a time to a
+    /// server with `cores` cores.
     pub(crate) fn new(
         words: Arc<Words>,
         connections: usize,
@@ -70,7 +71,7 @@ impl Client {
             prefix_bits: 24,
             gateway: None,
         };
-        // Twice as many, since a connection that is over may still have data to send.
+        // Twice as many slots, since a connection that is over may still have data to send.
         let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };
         let config = Config {
@@ -94,14 +95,14 @@ impl Client {
         }
     }
 
-    /// Pages or messages so far.
+    /// The number of exchanges that are done, such as pages or messages.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }
 
-    /// One turn.
+    /// Runs one turn.
     ///
-    /// Errors: the text of what went wrong.
+    /// Errors: the reason, as text for people.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         let now = self.machine.now();
         self.open_wanted(now)?;
@@ -194,14 +195,14 @@ impl Client {
                 Standing::Left => self.closed(connection, "we have left"),
             };
         };
-        let mut said: &[u8] = &[];
+        let mut reply: &[u8] = &[];
         tls_client.heard(bytes, |text| {
             if let Then::Say(text) = talk.dialogue.heard(text, &self.words)? {
-                said = text;
+                reply = text;
             }
             Ok(())
         })?;
-        tls_client.say(said)?;
+        tls_client.say(reply)?;
         if tls_client.handshake().is_some_and(|kind| talk.dialogue.shaken(kind, &self.words)) {
             tls_client.close();
         }
@@ -209,7 +210,7 @@ impl Client {
         say(&mut self.net, now, connection, &tls_client.words())
     }
 
-    /// Bytes that came in another order than they were sent.
+    /// Handles the bytes that the network has buffered, because segments arrived out of order.
     fn waiting(&mut self, now: Instant, connection: ConnectionId) -> Result<(), String> {
         loop {
             let bytes = self.net.waiting(connection).to_vec();
@@ -228,7 +229,8 @@ impl Client {
             return Ok(());
         };
         self.open -= 1;
-        // Not all cores of a server serve at the same moment.
+        // At first a connection may fail, because the server's cores do not all start to serve at
+        // the same time.
         let is_early = self.done == 0 && !dialogue.is_connected();
         if dialogue.is_over() || is_early {
             Ok(())
@@ -242,7 +244,7 @@ fn find(talks: &mut [Option<Talk>], connection: ConnectionId) -> Option<&mut Tal
     talks.get_mut(connection.index())?.as_mut()
 }
 
-/// Whether a connection is still there.
+/// Whether a connection is still open.
 #[derive(PartialEq, Eq)]
 enum Standing {
     Stays,
@@ -267,7 +269,7 @@ fn carry_out(
 
 fn say(net: &mut Net, now: Instant, connection: ConnectionId, bytes: &[u8]) -> Result<(), String> {
     if net.send(now, connection, bytes) < bytes.len() {
-        Err("there is no room to send".into())
+        Err("there is no buffer space to send".into())
     } else {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! A client's dialogue in one connection, repeated in lock step: it requests a page, sends a
-//! message, or does TLS alone.
+//! A client's dialogue in one connection: it requests a page, sends a message, or does only a TLS
+//! handshake. The client sends the next request when the answer has arrived.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::trusting::{self, Tickets};
 
 pub use crate::server::LARGE_BYTES;
 
-/// A message with its header, without the dot that ends it.
+/// The size of a message with its header, without the final dot.
 pub(crate) const MESSAGE_BYTES: usize = 1024;
 /// The longest head of a response, or line of a reply.
 const HEARD_BYTES_MAX: usize = 2048;
@@ -20,21 +20,21 @@ const HEARD_BYTES_MAX: usize = 2048;
 /// The load that the clients make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// A page of 4 KB, in connections that are kept.
+    /// Pages of 4 KB, in connections that stay open.
     Pages,
-    /// The same, in a new connection each.
+    /// Pages of 4 KB, each in a new connection.
     PagesInNewConnections,
-    /// Messages of 1 KB in sessions that stay open.
+    /// Messages of 1 KB, in sessions that stay open.
     Messages,
-    /// The same, in a new session each.
+    /// Messages of 1 KB, each in a new session.
     MessagesInNewSessions,
-    /// A page of 4 KB over TLS, in connections that are kept.
+    /// Pages of 4 KB over TLS, in connections that stay open.
     SecurePages,
-    /// One of [`LARGE_BYTES`].
+    /// Pages of [`LARGE_BYTES`] over TLS, in connections that stay open.
     SecureLargePages,
     /// TLS handshakes without data, each in a new connection and without a ticket.
     Handshakes,
-    /// The same with tickets, except for the first handshakes.
+    /// TLS handshakes without data, each in a new connection. All but the first ones use tickets.
     ResumedHandshakes,
     /// Handshakes that the client ends after the server's first flight.
     Hellos,
@@ -53,17 +53,17 @@ impl Load {
         }
     }
 
-    /// The number of connections of a client at once.
+    /// The number of connections that a client has at a time.
     pub(crate) fn connections(self) -> usize {
         match self {
             Load::SecureLargePages => 4,
-            // With more connections, some would find no unused ticket.
+            // A client keeps this many tickets. More connections would find no unused ticket.
             Load::ResumedHandshakes => trusting::TICKETS,
             _ => 64,
         }
     }
 
-    /// The exchanges of each client before the measurement begins.
+    /// The number of exchanges of each client before the measurement begins.
     pub(crate) fn warm(self) -> u64 {
         match self {
             Load::SecureLargePages => 50,
@@ -120,23 +120,23 @@ enum Expect {
     Farewell,
     /// The end of a handshake.
     Handshake,
-    /// The server's part of a handshake.
+    /// The server's first flight of a handshake.
     Answer,
     End,
 }
 
-/// The next action.
+/// The next action of the client.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Then<'a> {
-    /// Wait.
+    /// Wait for more bytes.
     Listen,
-    /// Send this.
+    /// Send these bytes.
     Say(&'a [u8]),
-    /// Break off.
+    /// Abort the connection.
     Leave,
 }
 
-/// The text of the dialogue, made once for a client.
+/// The text that the client sends in its dialogues, made once.
 pub(crate) struct Words {
     load: Load,
     request: Vec<u8>,
@@ -188,12 +188,13 @@ pub(crate) struct Dialogue {
     heard: Vec<u8>,
     recipient: usize,
     is_connected: bool,
-    /// Pages or messages so far.
+    /// The number of exchanges that are done, such as pages or messages.
     pub(crate) done: u64,
 }
 
 impl Dialogue {
-    /// `recipient`: of the first message. Each message is for another recipient.
+    /// `recipient`: the index of the first message's recipient. The next message is for the next
+    /// recipient.
     pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
         let expect = words.load.beginning();
         Dialogue {
@@ -205,16 +206,16 @@ impl Dialogue {
         }
     }
 
-    /// The connection is established.
+    /// Handles the establishment of the connection.
     pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> Then<'a> {
         self.is_connected = true;
         let begins = matches!(self.expect, Expect::Head | Expect::Answer);
         if begins { Then::Say(&words.request) } else { Then::Listen }
     }
 
-    /// A handshake is done on both sides.
+    /// Handles the end of a TLS handshake, which is done on both sides.
     ///
-    /// Returns whether the dialogue is complete. Then TLS is to be closed.
+    /// Returns whether the dialogue is complete. Then the caller must close TLS.
     pub(crate) fn shaken(&mut self, kind: HandshakeKind, words: &Words) -> bool {
         let is_all = self.expect == Expect::Handshake;
         if is_all {
@@ -229,7 +230,7 @@ impl Dialogue {
         is_all
     }
 
-    /// The server has ended its half.
+    /// Handles the end of the server's stream.
     ///
     /// Errors: the dialogue is not complete.
     pub(crate) fn peer_closed(&self) -> Result<(), String> {
@@ -244,14 +245,14 @@ impl Dialogue {
         self.expect == Expect::End
     }
 
-    /// Whether the server has taken the connection.
+    /// Whether the connection was established.
     pub(crate) fn is_connected(&self) -> bool {
         self.is_connected
     }
 
-    /// Bytes have arrived.
+    /// Handles bytes that have arrived.
     ///
-    /// Errors: what they say is not what we wait for.
+    /// Errors: they are not the expected answer.
     pub(crate) fn heard<'a>(
         &mut self,
         mut bytes: &[u8],
@@ -277,7 +278,7 @@ impl Dialogue {
         }
     }
 
-    /// The bytes up to `end`, without it, and the bytes after it. `None` until `end` has arrived.
+    /// The text before `end`, and the bytes after `end`. `None` until `end` has arrived.
     fn line<'b>(
         &mut self,
         bytes: &'b [u8],

@@ -1,9 +1,9 @@
-//! How long a page takes on an open TLS connection: while nothing else happens, and while
-//! handshakes arrive as fast as they are answered.
+//! The time of a page on an open TLS connection: on an otherwise idle server, and while handshakes
+//! arrive as fast as the server answers them.
 //!
 //! Both clients run in one thread, in turn. One requests a page, and requests it again as soon as
-//! it has arrived. The other sends the first flight of a handshake, always the same, and leaves
-//! with the answer. So its own cost is close to nothing.
+//! the page has arrived. The other sends the first flight of a handshake, always the same bytes,
+//! and aborts when the answer arrives. So the second client needs almost no time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,23 +19,23 @@ use crate::wire::{End, ends};
 const SPAN: Duration = Duration::from_secs(1);
 /// The number of repetitions. The best one counts, since other load only reduces the result.
 const REPETITIONS: usize = 3;
-/// Pages at the beginning that are not counted.
+/// The number of pages at the beginning that are not counted.
 const WARM: usize = 500;
 
-/// How long pages take.
+/// The times of pages without and with a flood of handshakes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Flooded {
-    /// While nothing else happens, the 99th percentile.
+    /// The 99th percentile on an otherwise idle server.
     pub quiet: Duration,
-    /// While handshakes arrive.
+    /// The 99th percentile while handshakes arrive.
     pub flooded: Duration,
-    /// Handshakes answered in a second then.
+    /// The handshakes that the server answers in a second during the flood.
     pub handshakes_per_second: f64,
 }
 
 /// Measures page times without and with a flood, several times in turn.
 ///
-/// Errors: the text of what went wrong.
+/// Errors: the reason, as text for people.
 pub fn flood() -> Result<Flooded, String> {
     let mut best =
         Flooded { quiet: Duration::MAX, flooded: Duration::MAX, handshakes_per_second: 0.0 };
@@ -50,8 +50,8 @@ pub fn flood() -> Result<Flooded, String> {
     Ok(best)
 }
 
-/// The 99th percentile of page times while `others` connections are in handshakes, and the
-/// handshakes that are answered in a second.
+/// The 99th percentile of page times while `others` connections do handshakes, and the number of
+/// handshakes that the server answers in a second.
 pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
     let processors = processors();
     let (Some(near_processor), Some(far_processor)) = (processors.first(), processors.get(1))

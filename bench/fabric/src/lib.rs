@@ -1,28 +1,27 @@
-//! Engines and client engines in one process: what the engine does where nothing else stands in its
-//! way.
+//! The server's engine and its clients in one process. They measure the speed of the engine without
+//! the cost of a kernel, a wire or wake-ups.
 //!
-//! Each core of the server is a thread on a processor of its own, and so is each client. Rings of
-//! frames in shared memory connect each pair. There is no kernel, no wire and no wake-up in
-//! between. Time is the host's, and the disk is in memory. The server is the real engine (crate
-//! `server`). A client is the engine's own network (crate `net`) from the other side, with
-//! dialogues on top.
+//! Each core of the server is a thread on its own processor, and so is each client. Rings of frames
+//! in shared memory connect each core with each client. The clock is the host's, and the disk is in
+//! memory. The server is the real engine (crate `server`). A client is the engine's own network
+//! (crate `net`) as the side that connects, with a dialogue in each connection.
 //!
 //! | file | story |
 //! |---|---|
 //! | `wire` | frames in buffers, from one end to another and back |
-//! | `card` | the trait `Machine` over such an end: what a card with a queue for each core does |
+//! | `card` | the trait `Machine` over one end: a card with a queue for each core |
 //! | `disk` | sectors in memory |
 //! | `server` | a core of the server |
-//! | `client` | a client: connections, as many at once as it is told |
-//! | `dialogue` | what is said in one of them, over and over |
+//! | `client` | a client with a fixed number of connections at a time |
+//! | `dialogue` | the requests and answers in one connection, repeated |
 //! | `tls_client`, `trusting` | a client's TLS, and the certificates that it accepts |
-//! | `measure` | threads, each on its processor, and what they did in a span of time |
-//! | `flood` | how long a page takes while handshakes arrive |
-//! | `alone` | the libraries that TLS is made with, with nothing around them |
+//! | `measure` | threads, each on its processor, and their work in a span of time |
+//! | `flood` | the time of a page while handshakes arrive |
+//! | `alone` | the TLS libraries without a machine |
 //!
 //! Invariants:
-//! - No thread sleeps: a thread without work looks again. So on a shared processor the measurement
-//!   includes the other load.
+//! - Server and client threads never sleep: a thread without work polls again. So on a shared
+//!   processor the measurement includes the other load.
 //! - An unexpected answer in a dialogue ends the measurement. Only correct answers are counted.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! Threads, each on a processor of its own, and what clients and server did in a span of time.
+//! The threads of the server and its clients, each on its own processor, and their work in a span
+//! of time.
 //!
-//! The measuring thread only reads counters that the others write, and sleeps in between. It has no
-//! processor of its own.
+//! The measuring thread only reads counters that the other threads write, and sleeps between two
+//! readings. It shares a processor with another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,32 +16,32 @@ use crate::dialogue::{Load, Words};
 use crate::server::{self, Beginning};
 use crate::wire::ends;
 
-/// Until then.
+/// The longest wait for a state of the threads.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at what threads have done.
+/// The time between two checks of the threads.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What was done in a span of time.
+/// The work that was done in a span of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Pages or messages a second.
+    /// Exchanges a second, such as pages or messages.
     pub per_second: f64,
-    /// The part of the span, 0 to 1, in which the server's busiest core had something to do.
+    /// The part of the span, 0 to 1, in which the server's busiest core had work.
     pub busiest: f64,
-    /// The same of the one that had least.
+    /// The part of the span, 0 to 1, in which the server's least busy core had work.
     pub idlest: f64,
 }
 
-/// The most cores that a server can have here. There are as many clients, and each has a processor
-/// of its own.
+/// The most cores that a server can have on this host. There are as many clients as cores, and each
+/// core and client needs its own processor.
 pub fn cores_max() -> u8 {
     (processors().len() / 2).min(usize::from(::server::CORES_MAX)) as u8
 }
 
-/// Measures a server of `cores` cores, at least one and at most [`cores_max`], and as many clients
-/// with `load` within `span`.
+/// Measures a server with `cores` cores (1 to [`cores_max`]) and as many clients, under `load`,
+/// within `span`.
 ///
-/// Errors: what went wrong, as text for people.
+/// Errors: the reason, as text for people.
 pub fn measure(cores: u8, load: Load, span: Duration) -> Result<Measured, String> {
     let processors = processors();
     let (near, far) = ends(cores, cores);
@@ -81,17 +82,17 @@ pub(crate) fn processors() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
 }
 
-/// Moves the calling thread to the first of them, for good.
+/// Moves the calling thread to the first processor, and keeps it there.
 pub(crate) fn stay_on_first() -> Result<(), String> {
     stay_on(*processors().first().ok_or("there is no processor")?)
 }
 
-/// Moves the calling thread to a processor, for good.
+/// Moves the calling thread to `processor`, and keeps it there.
 pub(crate) fn stay_on(processor: usize) -> Result<(), String> {
     let mut only = CpuSet::new();
     only.set(processor);
     sched_setaffinity(None, &only)
-        .map_err(|error| format!("processor {processor} is not ours: {error}"))
+        .map_err(|error| format!("processor {processor} is not available: {error}"))
 }
 
 /// The state that all threads share.
@@ -162,9 +163,10 @@ impl Room {
         Room { serves: Arc::new(AtomicBool::new(false)), is_over: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Waits until `is_so` returns true.
+    /// Waits until `is_so` returns true, or until a thread has ended. The caller finds the error of
+    /// an ended thread when it joins the thread.
     ///
-    /// Errors: it takes too long, or a thread is over.
+    /// Errors: the wait exceeds [`PATIENCE`].
     pub(crate) fn await_that(
         &self,
         threads: &[Thread],
@@ -176,7 +178,7 @@ impl Room {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                return Err("nothing comes of it".into());
+                return Err("the threads make no progress".into());
             }
             std::thread::sleep(LOOK);
         }

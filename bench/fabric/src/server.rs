@@ -17,42 +17,43 @@ use crate::wire::End;
 
 /// The server's address.
 pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
-/// The file that is asked for, and its size.
+/// The file that clients request, and its size.
 pub(crate) const PAGE: &str = "/4k.bin";
 pub(crate) const PAGE_BYTES: usize = 4 << 10;
 /// A large file, and its size.
 pub(crate) const LARGE: &str = "/1m.bin";
 /// Bytes of the large page.
 pub const LARGE_BYTES: usize = 1 << 20;
-/// Accounts that get mail: so many that each core owns about as many as every other.
+/// The number of accounts that get mail. It is large, so that all cores own nearly the same number.
 pub(crate) const ACCOUNTS: usize = 1024;
 
 /// A fixed password hash. No client logs in.
 const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
-/// The memory of the machine for each core.
+/// The memory of the machine per core.
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: usize = 2 << 30;
 
-/// A core, before it is on its thread.
+/// A core before it runs on its thread.
 pub(crate) struct Beginning {
     seed: Seed,
     machine: FabricMachine,
 }
 
-/// A core that works.
+/// A running core.
 pub(crate) struct Core {
     engine: Engine,
     machine: FabricMachine,
-    /// When the last turn began, and how long turns took in which there was something to do.
+    /// The end of the last turn.
     looked: Instant,
+    /// The duration of all turns that had work.
     busy: Duration,
 }
 
-/// The cores of a server at `ends`. `serves` becomes true when it does.
+/// The cores of a server, one for each of `ends`. `serves` becomes true when the server serves.
 ///
-/// Errors: the text of the reason.
+/// Errors: the reason, as text for people.
 pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Beginning>, String> {
     let cores = ends.len() as u8;
     let sizes = Sizes::for_memory(MEMORY_BYTES * u64::from(cores), cores)
@@ -76,7 +77,8 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
 }
 
 impl Beginning {
-    /// To be called on the core's own thread, since tables are made there.
+    /// Makes the engine. Must be called on the core's thread, so that the engine's tables are
+    /// allocated there.
     pub(crate) fn begin(self) -> Core {
         let Beginning { seed, mut machine } = self;
         let engine = Engine::new(seed, &mut machine);
@@ -85,9 +87,9 @@ impl Beginning {
 }
 
 impl Core {
-    /// One turn.
+    /// Runs one turn of the engine.
     ///
-    /// Errors: why the engine has stopped.
+    /// Errors: the reason for which the engine has stopped.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         let next = self.engine.turn(&mut self.machine);
         let now = self.machine.now();
@@ -101,7 +103,7 @@ impl Core {
         }
     }
 
-    /// How long turns took so far in which there was something to do.
+    /// The duration of all turns so far that had work.
     pub(crate) fn busy(&self) -> Duration {
         self.busy
     }
@@ -125,8 +127,8 @@ fn configuration() -> String {
     )
 }
 
-/// Two pages without repeated stretches. The site lives as long as the process, as a machine's site
-/// does.
+/// A site with two pages of bytes that do not repeat. It lives as long as the process, as a
+/// machine's site does.
 fn site() -> Result<Site, String> {
     let pages = [(PAGE, PAGE_BYTES), (LARGE, LARGE_BYTES)]
         .map(|(name, bytes)| (name.to_string(), file(bytes)));

@@ -1,5 +1,5 @@
-//! Servers and clients, all on one thread, in turn: counted work was done, every core took part,
-//! and no buffer is lost.
+//! Tests with servers and clients that run in turn on one thread: counted work was done, every core
+//! took part, and no buffer is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use crate::measure::cores_max;
 use crate::server::{self, Core};
 use crate::wire::{End, ends};
 
-/// Longer than anything here takes on any machine.
+/// The longest wait of a test. No test takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server of this many cores that serves, and the ends of as many clients.
+/// A serving server with `cores` cores, and the ends of as many clients.
 fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
     let (near, far) = ends(cores, cores);
     let serves = Arc::new(AtomicBool::new(false));
@@ -39,7 +39,7 @@ fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
     (cores, far)
 }
 
-/// Turns until each client has done `each`.
+/// Runs turns until each client has done `each` exchanges. Returns the server's cores.
 fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
     let (mut servers, far) = served(cores);
     let words = Arc::new(Words::of(load).unwrap());
@@ -84,7 +84,7 @@ fn every_load_of_tls_is_done_by_one_core_and_by_several() {
 }
 
 #[test]
-fn pages_and_handshakes_are_done_side_by_side() {
+fn pages_and_handshakes_are_served_at_the_same_time() {
     if cores_max() > 0 {
         let (p99, handshakes_per_second) = pages(Load::Hellos.connections()).unwrap();
         assert!(p99 < Duration::MAX && handshakes_per_second > 0.0);
@@ -169,7 +169,7 @@ fn an_unexpected_answer_is_an_error() {
         asked().heard(&[head("200 OK", 4096).as_bytes(), &[0; 4097]].concat(), &words).is_err()
     );
     let mut dialogue = asked();
-    // However it is cut.
+    // The dialogue accepts the answer byte by byte.
     for byte in [head("200 OK", 4096).as_bytes(), &[0; 4095]].concat() {
         assert_eq!(dialogue.heard(&[byte], &words), Ok(Then::Listen));
     }

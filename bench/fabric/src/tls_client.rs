@@ -1,5 +1,5 @@
-//! A client's TLS in one connection, between its dialogue and the wire. It uses rustls, since it is
-//! not what is measured.
+//! A client's TLS in one connection, between its dialogue and the wire. It uses rustls, because the
+//! client's TLS is not measured.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use rustls::{ClientConnection, HandshakeKind};
 
 use crate::trusting::NAME;
 
-/// Bytes of text that are taken at once.
+/// The most plaintext that is read at once, in bytes.
 const TEXT_BYTES: usize = 16 << 10;
 
 pub(crate) struct TlsClient {
     tls: ClientConnection,
     text: Box<[u8]>,
-    /// Whether something came after the handshake was done.
+    /// Whether bytes have arrived after the end of the handshake.
     heard_more: bool,
 }
 
@@ -46,13 +46,13 @@ impl TlsClient {
         self.tls.send_close_notify();
     }
 
-    /// The handshake's kind, once the server also considers it done. The server shows this by the
-    /// tickets that it sends then.
+    /// The handshake's kind, once the handshake is done on both sides. The server sends tickets
+    /// when the handshake is done there.
     pub(crate) fn handshake(&self) -> Option<HandshakeKind> {
         self.tls.handshake_kind().filter(|_| self.heard_more)
     }
 
-    /// Bytes have arrived from the server. Their plaintext goes to `hear`.
+    /// Handles bytes from the server. Passes their plaintext to `hear`.
     pub(crate) fn heard(
         &mut self,
         mut bytes: &[u8],

@@ -1,7 +1,6 @@
-//! The other side of TLS: client settings that accept every certificate, and a self-signed
-//! certificate.
+//! TLS settings of clients that accept every certificate, and a self-signed certificate.
 //!
-//! The client's work on a certificate is not work of the server, so it is not measured.
+//! The check of a certificate is work of the client, so it must not be part of the measurement.
 
 use std::sync::Arc;
 
@@ -19,13 +18,13 @@ use tls::Certificate;
 /// The server's name.
 pub const NAME: &str = "mail.fabric.test";
 
-/// Tickets that a client keeps of a server: as many as rustls does.
+/// The number of tickets that a client keeps for a server, as rustls does.
 pub(crate) const TICKETS: usize = 8;
 
 /// Whether a client reuses the tickets of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tickets {
-    /// It keeps some of them.
+    /// The client keeps up to eight tickets, and resumes sessions.
     Kept,
     /// Each handshake is a full one.
     Forgotten,
@@ -33,7 +32,7 @@ pub enum Tickets {
 
 /// A client of TLS 1.3 with AES-128-GCM that offers `protocols` to the server.
 ///
-/// Errors: the library's, as text for people.
+/// Errors: the library's error, as text for people.
 pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig>, String> {
     provide_randomness();
     let mut provider = default_provider();
@@ -52,9 +51,9 @@ pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig
     Ok(Arc::new(settings))
 }
 
-/// A certificate of ECDSA P-256 for [`NAME`], with its key: both as PEM.
+/// A certificate of ECDSA P-256 for [`NAME`] and its key, both as PEM.
 ///
-/// Errors: the library's, for people.
+/// Errors: the library's error, as text for people.
 pub(crate) fn identity() -> Result<(String, String), String> {
     provide_randomness();
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| error.to_string())?;
@@ -64,9 +63,9 @@ pub(crate) fn identity() -> Result<(String, String), String> {
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// The same for a server.
+/// A certificate as of [`identity`], parsed and checked for a server.
 ///
-/// Errors: the library's, for people.
+/// Errors: the library's error, as text for people.
 pub(crate) fn certificate() -> Result<Certificate, String> {
     let (certificate, key) = identity()?;
     let certificate = Certificate::parse(certificate.as_bytes(), key.as_bytes())
@@ -92,7 +91,7 @@ fn provide_randomness() {
     randomness::provide(&SOURCE);
 }
 
-/// Accepts every certificate.
+/// A verifier that accepts every certificate.
 #[derive(Debug)]
 struct Credulous;
 

@@ -1,23 +1,23 @@
-//! The wire: rings of frames between ends, and rings in which their buffers return.
+//! The wire: rings of frames between ends, and rings that return the buffers of the frames.
 //!
 //! Invariants:
-//! - A buffer belongs to the end that made it. Its first byte holds that end's number, and any
-//!   holder returns it there.
-//! - Nothing is allocated once the ends are made. An end without a free buffer sends later.
+//! - A buffer belongs to the end that made it. Its first byte is that end's number, and the
+//!   receiver of a frame returns the buffer to that end.
+//! - No memory is allocated once the ends are made. An end without a free buffer sends later.
 
 use machine::{Checksum, Frame, OutgoingFrame, Piece, TransmitError};
 use rings::{Receiver, Sender, ring};
 
-/// Frames under way from one end to another.
+/// The most frames in the ring from one end to another.
 const FRAMES: usize = 256;
-/// Buffers of one end. They include those under way, and those that other ends have not returned.
+/// The buffers of one end, including those in rings and those that other ends have not returned.
 const BUFFERS: usize = 1024;
 /// The bytes before a frame in its buffer.
 const MARGIN: usize = 16;
 /// The longest IP packet with its Ethernet header.
 const FRAME_BYTES_MAX: usize = 14 + 65_535;
 
-/// A frame under way.
+/// A frame in a ring.
 struct Sent {
     buffer: Box<[u8]>,
     bytes: usize,
@@ -26,7 +26,7 @@ struct Sent {
 /// One end of the wire.
 pub(crate) struct End {
     ways: Vec<Way>,
-    /// The index of the end to look at next for frames.
+    /// The index of the other end from which the next frame is received.
     next: usize,
     free: Vec<Box<[u8]>>,
 }
@@ -40,8 +40,8 @@ struct Way {
     buffers_to_return: Sender<Box<[u8]>>,
 }
 
-/// The ends of `servers` and of `clients`. Each server is joined to each client. Servers are
-/// numbered from 0, and clients after them.
+/// The ends of `servers` and of `clients`. Each server's end is connected with each client's end.
+/// The servers' ends are numbered from 0, and the clients' ends after them.
 pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
     let mut near: Vec<End> = (0..servers).map(End::new).collect();
     let mut far: Vec<End> = (servers..servers + clients).map(End::new).collect();
@@ -79,34 +79,35 @@ impl End {
         End { ways: Vec::new(), next: 0, free: (0..BUFFERS).map(|_| buffer()).collect() }
     }
 
-    /// The next frame that has arrived, of each other end in turn.
+    /// The next frame that has arrived. The other ends take turns.
     pub(crate) fn receive(&mut self) -> Option<Frame> {
         let count = self.ways.len();
         for _ in 0..count {
             let way = self.ways.get_mut(self.next)?;
             self.next = if self.next + 1 < count { self.next + 1 } else { 0 };
             if let Some(Sent { buffer, bytes }) = way.arriving.receive() {
-                // The frame never left this memory.
+                // No checksum was computed: the frame has not left this process's memory.
                 return Some(Frame::new(buffer, MARGIN..MARGIN + bytes, Checksum::Verified));
             }
         }
         None
     }
 
-    /// Returns the buffer of a received frame to its end.
+    /// Returns the buffer of a received frame to the end that owns it.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
         let owner = buffer.first().copied();
         if let Some(way) = self.ways.iter_mut().find(|way| Some(way.other) == owner) {
             let sent = way.buffers_to_return.send(buffer);
-            assert!(sent.is_ok(), "a returning ring has a place for every buffer of its end");
+            assert!(sent.is_ok(), "the ring for returns has room for every buffer of an end");
         }
     }
 
-    /// Sends a frame to each of the other ends for which `is_meant` returns true, by its number.
+    /// Sends a frame to each other end for which `is_meant` returns true. `is_meant` gets the
+    /// number of the end.
     ///
-    /// Errors: no room, or a frame larger than a buffer. Nothing was sent then, unless the frame is
-    /// meant for several ends.
+    /// Errors: no room, or a frame larger than a buffer. A frame for several ends may have been
+    /// sent to some of them.
     pub(crate) fn transmit(
         &mut self,
         frame: &OutgoingFrame<'_>,
@@ -128,7 +129,7 @@ impl End {
         Ok(())
     }
 
-    /// Collects returned buffers. The buffer that was used last is used first.
+    /// Collects the returned buffers. The last returned buffer is used first.
     pub(crate) fn collect_buffers(&mut self) {
         for way in &mut self.ways {
             while let Some(buffer) = way.buffers_returned.receive() {
@@ -143,7 +144,7 @@ impl End {
     }
 }
 
-/// Puts the parts of a frame one after the other.
+/// Copies the parts of a frame into a buffer, one after the other.
 fn fill(room: &mut [u8], frame: &OutgoingFrame<'_>) {
     let mut filled = 0;
     for part in std::iter::once(frame.head).chain(frame.payload.iter().map(Piece::bytes)) {
