@@ -11,12 +11,12 @@ pub struct Dice {
 impl Dice {
     /// The dice of `seed`.
     pub fn new(seed: u64) -> Dice {
-        // Similar seeds must not begin alike.
+        // Similar seeds must not have similar first numbers.
         Dice { state: seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
 
-    /// The dice of `seed` for one concern. Their rolls do not depend on how often others are
-    /// rolled.
+    /// The dice of `seed` for one concern. Their rolls do not depend on the rolls for other
+    /// concerns.
     pub fn stream(seed: u64, concern: &str) -> Dice {
         let mut hasher = DefaultHasher::new();
         (seed, concern).hash(&mut hasher);
@@ -36,7 +36,7 @@ impl Dice {
         self.roll() % bound
     }
 
-    /// An index of something with `count` elements, which must not be zero.
+    /// An index of a list with `count` elements. `count` must not be zero.
     pub fn index(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }
@@ -48,7 +48,7 @@ impl Dice {
         (self.roll() & ((1 << bits) - 1)) % bound
     }
 
-    /// A number around `mean`, from half of it to one and a half times it.
+    /// A number around `mean`, from 0.5 to 1.5 times `mean`.
     pub fn around(&mut self, mean: u64) -> u64 {
         (mean / 2).saturating_add(self.below(mean.saturating_add(1)))
     }

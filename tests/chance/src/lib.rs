@@ -1,8 +1,8 @@
 //! Randomness from a seed, only for tests: it is not secret.
 //!
 //! [`Dice`] is the generator of all tests, models and simulations. [`seed`] is for code that draws
-//! randomness by itself: ring, and the code on top of it. Each thread has its own seed there, so
-//! that parallel tests do not affect each other.
+//! randomness by itself: ring, and the code that uses ring. Each thread sets its own seed, so that
+//! parallel tests do not affect each other.
 #![forbid(unsafe_code)]
 
 mod dice;
@@ -17,8 +17,8 @@ thread_local! {
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// SplitMix64, one byte of each number. A thread without a seed gets an error. It is not [`Dice`]:
-/// the digests of recorded seeds depend on these bytes.
+/// A source of randomness: SplitMix64, one byte of each number. A thread without a seed gets an
+/// error. It does not use [`Dice`], because the digests of recorded seeds depend on these bytes.
 const SOURCE: Source = |bytes| {
     let Some(mut state) = STATE.get() else { return false };
     for byte in bytes {

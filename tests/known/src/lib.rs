@@ -1,8 +1,10 @@
-//! DNS records in the form that the crate mail-auth queries, for tests that compare ours with it.
+//! DNS records in the form that the crate mail-auth queries, for tests that compare our results
+//! with those of mail-auth.
 //!
-//! mail-auth is asynchronous and queries name servers. Here it has none. All records that it needs
-//! are in its caches, so that it never waits. The caches cannot express that a name has no
-//! addresses. But its resolver knows this of names under `invalid` by itself (RFC 6761 §6.4).
+//! mail-auth is asynchronous and queries name servers. These tests give it no name server. All
+//! records that it needs are in its caches, so that it never waits. The caches cannot express that
+//! a name has no addresses. But its resolver finds no addresses for names under `invalid`, without
+//! a query (RFC 6761 §6.4).
 #![forbid(unsafe_code)]
 
 use std::borrow::Borrow;
@@ -16,8 +18,8 @@ use mail_auth::{
     DnsError, DnssecStatus, Error, MessageAuthenticator, RecordSet, ResolverCache, Txt,
 };
 
-/// It has no name server to query.
-#[expect(clippy::expect_used, reason = "nothing is asked of the host for it")]
+/// The authenticator of mail-auth, without a name server.
+#[expect(clippy::expect_used, reason = "the configuration is constant")]
 pub static AUTHENTICATOR: LazyLock<MessageAuthenticator> = LazyLock::new(|| {
     let no_servers = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
     MessageAuthenticator::new(no_servers, ResolverOpts::default()).expect("a resolver")
@@ -30,11 +32,12 @@ pub struct Known<T> {
     asked: Mutex<Vec<(String, bool)>>,
 }
 
-/// The records of a name that is not listed; `None` leaves the name to the resolver.
+/// The records of a name that is not listed. `None` leaves the name to the resolver.
 type Otherwise<T> = dyn Fn(&str) -> Option<T> + Send + Sync;
 
 impl<T> Known<T> {
-    /// These records are under these names, which have no trailing dot.
+    /// `under`: the names, without a trailing dot, and their records. `otherwise`: the records of
+    /// all other names.
     pub fn new(
         under: impl IntoIterator<Item = (String, T)>,
         otherwise: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
@@ -53,13 +56,13 @@ impl<T> Known<T> {
 }
 
 impl Known<Txt> {
-    /// These texts are under these names, and none under others.
+    /// `under`: the names and their texts. Other names have no texts.
     pub fn texts(under: impl IntoIterator<Item = (String, Txt)>) -> Known<Txt> {
         Known::new(under, |_| Some(first::<Txt>([])))
     }
 }
 
-/// The first valid one of several texts, or the error of the last.
+/// The first valid text of several, or the error of the last text.
 pub fn first<T>(texts: impl IntoIterator<Item = Result<T, Error>>) -> Txt
 where
     Txt: From<Result<T, Error>>,
@@ -86,7 +89,7 @@ impl<K, T: Clone> ResolverCache<K, T> for Known<T> {
     where
         K: Borrow<Q>,
     {
-        // The only property of the name's type is that it can be hashed.
+        // The name's type is only known to implement `Hash`. So a hasher collects its text.
         let mut spelled = Spelled::default();
         name.hash(&mut spelled);
         let name =
@@ -107,7 +110,7 @@ impl<K, T: Clone> ResolverCache<K, T> for Known<T> {
     fn insert(&self, _: K, _: T, _: Instant) {}
 }
 
-/// Collects the bytes that are hashed.
+/// A hasher that collects the hashed bytes.
 #[derive(Default)]
 struct Spelled(Vec<u8>);
 

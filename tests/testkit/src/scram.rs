@@ -6,7 +6,7 @@ use sasl::{Puzzle, ScramProof, ServerSignature, Verifier};
 const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
 const NONCE: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
 
-/// The client's first message, in base64 like all of these.
+/// The client's first message. All messages are in base64.
 pub const FIRST: &str = "biwsbj11c2VyLHI9ck9wck5HZndFYmVSV2diTkVrcU8=";
 /// The server's challenge.
 pub const SERVER_FIRST: &str = "cj1yT3ByTkdmd0ViZVJXZ2JORWtxTyVodllEcFdVYTJSYVRDQWZ1eEZJbGopaE5sRiRrMCxzPVcyMlphSjBTTlk3c29Fc1VFamI2Z1E9PSxpPTQwOTY=";
@@ -21,7 +21,7 @@ pub const REPLAYED_LAST: &str = "Yz1iaXdzLHI9ck9wck5HZndFYmVSV2diTkVrcU8lYW5vdGh
 /// A first message that requests channel binding.
 pub const BINDING_FIRST: &str = "cD10bHMtdW5pcXVlLCxuPXVzZXIscj1yT3ByTkdmd0ViZVJXZ2JORWtxTw==";
 
-/// The server's puzzle for the client.
+/// The server's challenge to the client, with the nonce of the example.
 pub fn puzzle() -> Puzzle {
     verifier().puzzle(NONCE.to_string())
 }

@@ -34,7 +34,7 @@ impl Capture {
         self.0.write_all(frame)
     }
 
-    /// Writes the rest.
+    /// Writes the buffered rest.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.0.flush()
     }

@@ -1,13 +1,14 @@
 //! An impaired wire between two tap interfaces: it delays, loses, reorders, repeats and corrupts
 //! frames, and limits their rate.
 //!
-//! `wire ONE OTHER --seed N --there SPEC --back SPEC`; a SPEC such as `delay=10,loss=0.01,rate=200`
-//! applies to the frames from ONE to OTHER, and back. It prints `ready`, and carries frames until
-//! its standard input ends. Then it prints one line for each direction with its counters.
+//! Usage: `wire ONE OTHER --seed N --there SPEC --back SPEC`. `--there` applies to the frames from
+//! ONE to OTHER, and `--back` to those from OTHER to ONE. A SPEC is a list such as
+//! `delay=10,loss=0.01,rate=200`. The program prints `ready`, and carries frames until its standard
+//! input ends. Then it prints one line for each direction with its counters.
 //!
-//! What happens to the n-th frame of a direction is a function of the seed, the direction and n.
-//! The times come from the host's clock: two runs make the same decisions about the same frames,
-//! but another run of a TCP sends other frames.
+//! The decisions about the n-th frame of a direction are a function of the seed, the direction and
+//! n. The times come from the host's clock. So two runs make the same decisions about the n-th
+//! frame, but TCP sends other frames in each run.
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -29,9 +30,9 @@ use capture::Capture;
 use path::Path;
 use spec::Spec;
 
-/// The longest frame that is carried.
+/// The longest frame that the wire carries.
 const FRAME_BYTES_MAX: usize = 1 << 16;
-/// The frames read from one side before the other is checked.
+/// The most frames that are read from one side before the other side is checked.
 const BATCH: usize = 64;
 
 /// A bad wire between two tap interfaces.
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One direction: where its frames come from and go to, and what happens to them on the way.
+/// One direction: the interfaces that its frames come from and go to, and the path between them.
 struct Direction<'a> {
     from: &'a OwnedFd,
     to: &'a OwnedFd,
@@ -160,8 +161,8 @@ impl Direction<'_> {
     }
 }
 
-/// Whether the standard input has ended. The process at its other end keeps the wire alive, and its
-/// death ends the wire.
+/// Whether the standard input has ended. It ends when the process at its other end dies, so that
+/// the wire does not outlive that process.
 fn is_over(stdin: &io::Stdin) -> io::Result<bool> {
     let mut bytes = [0; 64];
     match rustix::io::read(stdin, &mut bytes) {

@@ -1,14 +1,15 @@
-//! One direction of the wire: what happens to each frame, and when it comes out.
+//! One direction of the wire: it decides the fate of each frame, and the time at which the frame
+//! departs.
 //!
 //! A frame may be lost. If not, it may be corrupted and repeated. Then it waits in a queue for the
 //! rate limit: a token bucket of one frame, stored as the time at which the line is free again. A
-//! frame that finds the queue full is dropped. A frame comes out after the delay, and later if it
-//! is to be overtaken.
+//! frame that finds the queue full is dropped. A frame departs after the delay, and later if other
+//! frames are to overtake it.
 //!
 //! Invariants:
-//! - What happens to the n-th frame depends on seed, direction and n alone, and not on other
-//!   probabilities.
-//! - Frames that are not to be overtaken come out in the order in which they came in.
+//! - Each decision about the n-th frame depends only on the seed, the direction, n and its own
+//!   probability.
+//! - Frames that are not to be overtaken depart in the order of their arrival.
 //! - At most [`FRAMES_MAX`] frames are in flight.
 
 use std::cmp::Reverse;
@@ -18,16 +19,17 @@ use std::time::Duration;
 
 use crate::spec::Spec;
 
-/// The most frames in flight: 100 ms at 1 Gbit/s, and more.
+/// The most frames in flight. This is more than 100 ms of full frames at 1 Gbit/s.
 const FRAMES_MAX: usize = 16_384;
 /// The bytes of an Ethernet header, which is never corrupted.
 const ETHERNET_BYTES: usize = 14;
-/// ARP has no checksum: a corrupted neighbour address would be believed (RFC 826).
+/// The Ethernet type of ARP. ARP frames are not corrupted: without a checksum the receiver would
+/// use a wrong neighbour address (RFC 826).
 const TYPE_ARP: [u8; 2] = [0x08, 0x06];
-/// The bytes of a frame on the line besides its own: preamble, check sequence and gap.
+/// The additional bytes that a frame takes on the line: preamble, check sequence and gap.
 const LINE_BYTES: usize = 24;
 
-/// What a random draw decides.
+/// The question that a random draw decides.
 #[derive(Clone, Copy)]
 enum Draw {
     Lost = 1,
@@ -37,7 +39,7 @@ enum Draw {
     Overtaken,
 }
 
-/// Counters of what happened to frames.
+/// The numbers of frames by their fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct FrameCounts {
     pub(crate) arrived: u64,
@@ -66,7 +68,7 @@ pub(crate) struct Path {
     spec: Spec,
     seed: u64,
     counters: FrameCounts,
-    /// When the line has sent all that it was given.
+    /// The time at which the line has sent all queued frames.
     free_at: Duration,
     /// Due time, order of arrival, frame.
     on_the_way: BinaryHeap<Reverse<(Duration, u64, Vec<u8>)>>,
@@ -91,7 +93,7 @@ impl Path {
         self.counters
     }
 
-    /// A frame has arrived at `now`.
+    /// Handles a frame that arrives at `now`.
     pub(crate) fn arrived(&mut self, now: Duration, frame: &[u8]) {
         let number = self.counters.arrived;
         self.counters.arrived += 1;
@@ -114,12 +116,12 @@ impl Path {
         }
     }
 
-    /// When the next frame comes out, on the clock of `now`.
+    /// The time at which the next frame departs, on the clock of `now`.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.on_the_way.peek().map(|Reverse((due, ..))| *due)
     }
 
-    /// The next frame that comes out by `now`.
+    /// Takes the next frame that departs by `now`.
     pub(crate) fn next_departure(&mut self, now: Duration) -> Option<Vec<u8>> {
         if self.next_due()? > now {
             return None;
@@ -129,12 +131,12 @@ impl Path {
         Some(frame)
     }
 
-    /// Takes back the buffer of a frame for later ones.
+    /// Takes back the buffer of a frame, for later frames.
     pub(crate) fn give_back(&mut self, frame: Vec<u8>) {
         self.buffers.push(frame);
     }
 
-    /// `flipped`: selects the bit to flip.
+    /// Queues a frame for the rate limit. `flipped`: selects the bit to flip, if any.
     fn queue(&mut self, now: Duration, frame: &[u8], flipped: Option<u64>, late: Duration) {
         let start = self.free_at.max(now);
         let Some(rate) = self.spec.rate else { return self.send(now, frame, flipped, late) };
@@ -173,7 +175,7 @@ impl Path {
         drawn < probability
     }
 
-    /// The result depends only on the question and the frame, not on other draws.
+    /// A random number that depends only on the seed, the question and the frame's number.
     fn draw(&self, question: Draw, number: u64) -> u64 {
         mixed(self.seed ^ mixed(number.wrapping_mul(8).wrapping_add(question as u64)))
     }

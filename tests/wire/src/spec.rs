@@ -8,7 +8,7 @@ use crate::micros;
 /// The properties of one direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Spec {
-    /// How long each frame takes.
+    /// The delay of each frame.
     pub(crate) delay: Duration,
     /// The additional time of a frame that is overtaken.
     pub(crate) late: Duration,
@@ -17,7 +17,7 @@ pub(crate) struct Spec {
     pub(crate) repeat: f64,
     pub(crate) reorder: f64,
     pub(crate) corrupt: f64,
-    /// Bits per second; `None`: unlimited.
+    /// The rate limit in bits per second. `None` is unlimited.
     pub(crate) rate: Option<f64>,
     /// The bytes that may wait for the rate limit. Frames beyond that are dropped.
     pub(crate) queue_bytes: usize,

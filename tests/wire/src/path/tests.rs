@@ -1,11 +1,11 @@
-//! Tests of what happens to frames, without a clock and without an interface.
+//! Tests of the path's decisions, without a clock and without an interface.
 
 use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Sends `count` frames of 1,000 bytes, one each `gap`. Returns the number of each frame that came
-/// out, and when.
+/// Sends `count` frames of 1,000 bytes, one in each `gap`. Returns the time and the number of each
+/// departed frame.
 fn carried(spec: &str, seed: u64, count: u32, gap: Duration) -> (Vec<(Duration, u32)>, Path) {
     let mut path = Path::new(spec.parse().unwrap(), seed, 0);
     let mut out = Vec::new();
@@ -28,7 +28,7 @@ fn carried(spec: &str, seed: u64, count: u32, gap: Duration) -> (Vec<(Duration, 
 fn frame(number: u32) -> Vec<u8> {
     let mut frame = vec![0; 1000];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    // Before the part that may be corrupted.
+    // The number is in the Ethernet header, which is never corrupted.
     frame[..4].copy_from_slice(&number.to_be_bytes());
     frame
 }
@@ -104,7 +104,7 @@ fn frames_are_delayed_and_overtaken_ones_even_more() {
 
 #[test]
 fn the_rate_is_exact_and_idle_time_is_not_saved() {
-    // 1,000 bytes and the overhead of the line, at 8.192 Mbit/s: one frame a millisecond.
+    // A frame takes 1,024 bytes on the line, which is one millisecond at 8.192 Mbit/s.
     let (out, _) = carried("rate=8.192", 1, 100, Duration::ZERO);
     assert!(
         out.iter().zip(1..).all(|((due, _), count)| due.as_micros() / 10 == (MILLISECOND * count).as_micros() / 10)
