@@ -1,16 +1,16 @@
-"""The promise: nothing is forged, nothing is lost on its way out, and no client exhausts memory.
+"""The promise: no message is forged or lost on its way out, and no client exhausts memory.
 
-The image in QEMU, with 256 MiB, and one core and four.
+The tests run the image in QEMU, with 256 MiB, with one core and with four.
 
 - External clients send messages in the name of a domain that wants such mail refused (DMARC,
-  p=reject), with headers that are hard to parse, and while others hold many messages that they
-  never finish. None is in an Inbox.
-- An account submits messages in the names of others. All that arrive name it alone.
-- Messages of sizes around the edges of the store's chunks leave, and arrive whole.
+  p=reject), with headers that are hard to parse. Meanwhile other clients hold many messages that
+  they never finish. No such message gets into an Inbox.
+- An account submits messages in the names of others. All that arrive name only this account.
+- Messages of sizes around the edges of the store's chunks are relayed, and arrive whole.
 - Clients of three thousand networks open HTTP/2 connections that hold as much memory as they get.
-  Others are served, and the machine goes on.
+  Other clients are still served, and the machine does not restart.
 
-Takes two minutes; --quick, with one core alone, one.
+It takes two minutes; --quick, with one core only, takes one.
 """
 
 import base64
@@ -30,7 +30,7 @@ from external_clients import CROWD, CROWD_ELSEWHERE, HONEST, MACHINE, MX_HOST, N
 
 ADA, GRACE, BOSS = f"ada@{DOMAIN}", f"grace@{DOMAIN}", "ceo@bank.test"
 ZONES = {
-    # DMARC looks here, too.
+    # DMARC also queries this name.
     "test": [],
     "bank.test": ['_dmarc IN TXT "v=DMARC1; p=reject"'],
     "stranger.test": [f'@ IN TXT "v=spf1 ip4:{HONEST} ip4:{CROWD.format(0)}/24 -all"'],
@@ -46,13 +46,13 @@ def padding(octets):
 
 
 def many_fields(count):
-    """The shortest possible header fields, each with a name of its own."""
+    """The shortest possible header fields, each with a different name."""
     names = itertools.product(string.ascii_lowercase + string.digits, repeat=3)
     return "".join(f"{''.join(name)}:\r\n" for name in itertools.islice(names, count))
 
 
 # The start of the header that an external client sends in the name of bank.test, and the code of
-# the reply. None: the message may be accepted, but not into the Inbox.
+# the reply. None: the message may be accepted, but must not get into the Inbox.
 FORGED = {
     "plain": (f"From: Boss <{BOSS}>\r\n", 550),
     "short fields": (f"From: Boss <{BOSS}>\r\n{many_fields(20_500)}", 550),
@@ -79,7 +79,7 @@ AUTHORS = {
     "own with a name": (f'From: "{BOSS}" <{ADA}>\r\n', 250),
     "replies to another": (f"From: {ADA}\r\nReply-To: {BOSS}\r\n", 250),
     "wide at in the name": (f"From: ceo\uff20bank.test <{ADA}>\r\n", 250),
-    # The header ends above that line, and has an author then.
+    # The header ends before the second line. The server then adds an author.
     "behind no field": (f"Subject: behind no field\r\nthis is no field\r\nFrom: {BOSS}\r\n", 250),
     "colleague": (f"From: {GRACE}\r\n", 550),
     "continued line first": (f" From: {BOSS}\r\n", 550),
@@ -113,15 +113,16 @@ AUTHORS = {
     "own and behind 300 KiB another": (f"From: {ADA}\r\n{padding(307_200)}From: {BOSS}\r\n", 550),
 }
 
-# Messages that are not finished, for each core: how many an address holds, and octets of each. They
-# come to the cores by chance, and each of four cores has 102 records of transactions: 64 leave
-# some free on all of them.
+# Unfinished messages per core: pairs of the number that one address holds, and the octets of each.
+# Chance selects the core of each. Each of four cores has 102 records of transactions, so 64
+# messages leave some records free on all cores.
 HELD = ((24, 118_000), (20, 6_000), (12, 700), (8, 60))
-# Chunks of the store hold so many octets of an outbox entry.
+# The octets of an outbox entry in one chunk of the store.
 CHUNK = 32_256
-# Entries are some hundred octets longer than these, and end on both sides of the end of a chunk.
+# Sizes of messages. Their outbox entries are some hundred octets longer, and end before and after
+# the end of a chunk.
 SIZES = [number * CHUNK - before for number in (1, 2, 20, 35) for before in range(-200, 2_600, 80)]
-# HTTP/2 connections that hold memory.
+# The number of HTTP/2 connections that hold memory.
 HOARDERS = 3_000
 FILES = 200
 
@@ -131,7 +132,7 @@ def message(header, subject, text="Hello.\r\n"):
 
 
 def message_of(size):
-    """A message of exactly this many octets."""
+    """A message of exactly `size` octets."""
     date = "Mon, 23 Nov 2026 12:00:00 +0000"
     head = f"From: {ADA}\r\nDate: {date}\r\nMessage-ID: <{size}@{DOMAIN}>\r\nSubject: {size}\r\n\r\n"
     lines, rest = divmod(size - len(head), 72)
@@ -139,7 +140,7 @@ def message_of(size):
 
 
 def subjects(found):
-    """Those of messages that POP3 gave."""
+    """The subjects of the messages that POP3 returned."""
     return [email.message_from_bytes(one.raw)["Subject"] for one in found]
 
 
@@ -156,7 +157,7 @@ class Attacks:
         self.machine = self.start_at_tap(self.cores)
 
     def bring(self, source, header, subject):
-        """The reply to a message of an external client."""
+        """Sends a message as an external client. Returns the reply."""
         with smtplib.SMTP(MACHINE, 25, "host.stranger.test", PATIENCE, (source, 0)) as session:
             session.ehlo()
             code, words = session.mail(OUTSIDER)
@@ -193,7 +194,7 @@ class Attacks:
             source = next(addresses)
             for _ in range(count):
                 self.hold(source, octets)
-        # Some come to each core.
+        # So many connections that each core gets some.
         numbers = range(4 * self.cores)
         for number in numbers:
             code, words = self.bring(HONEST, f"From: Boss <{BOSS}>\r\n{padding(900)}", f"forged {number}")
@@ -205,7 +206,7 @@ class Attacks:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
     def submissions(self):
-        """A function for each port that begins a session there."""
+        """For each submission port, a function that begins a session there."""
         context = external_clients.any_certificate()
         return {
             587: lambda: smtplib.SMTP(MACHINE, 587, timeout=PATIENCE),

@@ -1,11 +1,11 @@
-"""What the integration tests share: a machine under `./barepost run` or under QEMU itself, and tests that own such machines.
+"""Common parts of the integration tests: a machine under `./barepost run` or under QEMU itself, and tests that own machines.
 
-A test says what it wants in words of mail; how a machine is started, watched, killed and cleaned away is here.
+A test is written in terms of mail. This file starts, watches and kills machines, and removes their files.
 
 - Everything is on loopback, on ports that were free when the machine was started.
-- Every wait has an end. What is still running when a test ends is killed by its process id, and dies with the test
-  itself even when that is killed.
-- Disks, logs and consoles lie below target/tests and are removed when their test succeeded.
+- Every wait has a time limit. At the end of a test, processes that still run are killed by their process ids. They also
+  die if the test itself is killed.
+- Disks, logs and consoles are below target/tests. They are removed if their test has succeeded.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from processes import ROOT, STOP_SECONDS, Late, Process, alive, children, die_wi
 COMMAND = ROOT / "barepost"
 SCRATCH = ROOT / "target" / "tests"
 
-# The first start may have to build the image; later ones only boot it.
+# The first start may build the image. Later starts only boot it.
 BUILD_SECONDS = 1200
 READY_SECONDS = 60
 
@@ -52,13 +52,13 @@ aliases  = [{f'"postmaster@{DOMAIN}"' if user == "ada" else ""}]
     for user in USERS
 )
 
-# How a client of QEMU's user-mode network is seen by the guest.
+# The addresses of clients of QEMU's user-mode network, as the guest sees them.
 ACCESS = """
 [access]
 plaintext_auth_from = ["10.0.2.0/24"]
 unthrottled_from    = ["10.0.2.0/24"]
 """
-# The same where the machine has a section [network]: what suits the demo is refused there.
+# The same for a machine with a section [network], which must not have the range of the demo.
 ACCESS_FIXED = ACCESS.replace("10.0.2.0/24", "10.0.2.2/32")
 ACCESS_THROTTLED = """
 [access]
@@ -66,7 +66,7 @@ plaintext_auth_from = ["10.0.2.0/24"]
 """
 
 
-# What the command line of a test file said.
+# The options on the command line of a test file.
 options = argparse.Namespace(quick=False, seed=0, cores=1)
 
 
@@ -91,13 +91,13 @@ def say(text):
     print(f"  {text}", flush=True)
 
 
-# The files that reserve ranges of ports: each stays locked until this process ends.
+# The files that reserve ranges of ports. Each stays locked until this process ends.
 _reserved = []
 
 
 def reserved_range():
-    """The first of 2,000 ports that no other process of tests uses: between the moment at which a port is found free
-    and the one at which a machine opens it, another test could take it."""
+    """The first of 2,000 ports that this process reserves. Without the reservation another test could take a port after
+    it was found free and before a machine opens it."""
     if not _reserved:
         starts = list(range(10000, 30000, 2000))
         random.SystemRandom().shuffle(starts)
@@ -116,7 +116,7 @@ def reserved_range():
 
 
 def free_ports():
-    """A BASE for `--ports`: every service's port is free there, and none is one that Linux gives to clients."""
+    """A BASE for `--ports` with a free port for every service. None of these is a port that Linux gives to clients."""
     dice = random.SystemRandom()
     for _ in range(200):
         base = reserved_range() + dice.randrange(1000)
@@ -129,7 +129,7 @@ def free_ports():
 
 
 class Machine:
-    """Something that answers: on forwarded ports, or at an address of its own."""
+    """A machine with services, on forwarded ports or at its own address."""
 
     host = "127.0.0.1"
     ports = 0
@@ -139,7 +139,7 @@ class Machine:
         return Smtp(self.ports + SMTP, host=self.host, **how)
 
     def pop3(self, user=None, **how):
-        """A new POP3 connection that has read the greeting, and is logged in when a user is named."""
+        """A new POP3 connection that has read the greeting, and is logged in if a user is given."""
         session = Pop3(self.ports + POP3, host=self.host, **how)
         try:
             if user:
@@ -150,19 +150,19 @@ class Machine:
         return session
 
     def mailbox(self, user):
-        """The messages of a user: a list of `Found`, in order, all fetched."""
+        """Fetches all messages of a user. Returns a list of `Found`, in order."""
         with self.pop3(user) as session:
             return session.fetch()
 
     def deliver(self, sender, recipients, message):
-        """Sends one message in a session of its own; returns the reply to its end."""
+        """Sends one message in a new session. Returns the reply to its end."""
         with self.smtp() as session:
             session.ehlo()
             return session.deliver(sender, recipients, message)
 
 
 class Run(Machine):
-    """The machine as users have it: `./barepost run`."""
+    """The machine as users start it: `./barepost run`."""
 
     _has_built = False
 
@@ -178,14 +178,14 @@ class Run(Machine):
         self.process = Process(command, self.data.with_suffix(".console"), environment)
 
     def ready(self):
-        """Waits until it serves."""
+        """Waits until the machine serves."""
         seconds = READY_SECONDS if Run._has_built else BUILD_SECONDS
         self.ready_ms = int(self.process.wait_for_line(r"^barepost: ready in (\d+) ms$", seconds)[1])
         Run._has_built = True
         return self
 
     def qemu(self):
-        """The process id of its QEMU."""
+        """The process id of QEMU."""
         for pid in children(self.process.pid):
             with contextlib.suppress(OSError):
                 if os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith("qemu-system"):
@@ -198,26 +198,26 @@ class Run(Machine):
         return [argument.decode() for argument in command.rstrip(b"\0").split(b"\0")]
 
     def interrupt(self):
-        """Ctrl-C."""
+        """Sends SIGINT, as Ctrl-C does."""
         self.process.popen.send_signal(signal.SIGINT)
 
     def stop(self):
-        """Stops it cleanly and returns the exit status."""
+        """Stops the machine cleanly. Returns the exit status."""
         self.interrupt()
         return self.process.wait(STOP_SECONDS)
 
     def kill(self):
-        """Kills `run`; QEMU has to die with it."""
+        """Kills `run`. QEMU must die with it."""
         self.process.kill()
 
 
 class Guest(Machine):
-    """The machine under a QEMU of our own, for what `run` does not do to it: another disk, other block drivers, a monitor.
+    """The machine in a QEMU that the test starts. So it can have another disk, other block drivers, or a monitor.
 
-    `command` is the command line of the QEMU that a `Run` started; only what a test changes is changed in it.
+    `command` is the command line of the QEMU that a `Run` started. A test changes only single options of it.
     """
 
-    # What the console reads as the wish to stop, and QEMU's exit status when the machine then stopped cleanly.
+    # The byte on the console that requests a stop, and QEMU's exit status after a clean stop.
     STOP_BYTE = b"\x03"
     CLEAN_STOP = 33
 
@@ -237,10 +237,10 @@ class Guest(Machine):
         self.process = Process([*command, *more], console, stdin=subprocess.PIPE)
 
     def answers(self, seconds=READY_SECONDS):
-        """Waits until both services greet; returns itself."""
+        """Waits until both services greet. Returns this guest."""
         deadline = time.monotonic() + seconds
         for port in (SMTP, POP3):
-            # QEMU's network takes the connection before the machine does, so what counts is the greeting.
+            # QEMU's network accepts a connection before the machine does, so only the greeting counts.
             patience = 0.15
             while True:
                 try:
@@ -260,35 +260,35 @@ class Guest(Machine):
         return self
 
     def stop(self):
-        """Stops the machine cleanly; returns whether that is how it ended."""
+        """Requests a stop. Returns whether the machine has stopped cleanly."""
         with contextlib.suppress(OSError):
             self.process.popen.stdin.write(self.STOP_BYTE)
             self.process.popen.stdin.flush()
         return self.process.wait(STOP_SECONDS) == self.CLEAN_STOP
 
     def kill(self):
-        """The power goes away."""
+        """Kills QEMU, like a power cut."""
         self.process.kill()
 
 
 def disk_option(command):
-    """Where in QEMU's command line the disk is given: the place of `-drive`."""
+    """The position of the disk's option `-drive` in QEMU's command line."""
     return next(i for i, word in enumerate(command) if word == "-drive" and "id=disk" in command[i + 1])
 
 
 def disk_arguments(path):
-    """The same for another file."""
+    """The option `-drive` for another file."""
     return ["-drive", f"if=none,id=disk,format=raw,cache=writeback,file={str(path).replace(',', ',,')}"]
 
 
 class Test(unittest.TestCase):
-    """A test with a folder of its own, and machines that end with it."""
+    """A test with its own folder, and with machines that end with the test."""
 
     configuration = CONFIGURATION + ACCESS
     maxDiff = 2000
 
     def shortDescription(self):
-        """A test's name says what it shows."""
+        """No description: the name of a test is enough."""
 
     def setUp(self):
         SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -332,12 +332,12 @@ class Test(unittest.TestCase):
         return command
 
     def watch(self, machine):
-        """Makes sure that a machine does not outlive the test."""
+        """Kills a machine at the end of the test, if it still runs. Returns the machine."""
         self._machines.append(machine)
         return machine
 
     def assertSame(self, found, expected, what="the message"):
-        """Two messages are equal, told by the place where they part."""
+        """Asserts that two messages are equal. The failure shows the first difference."""
         if found == expected:
             return
         place = next((i for i, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
@@ -348,7 +348,7 @@ class Test(unittest.TestCase):
 
 
 class SharedMachineTest(Test):
-    """Tests that share one machine, booted once; none of them may stop it."""
+    """Tests that share one machine, which is booted once. No test may stop it."""
 
     @classmethod
     def setUpClass(cls):
@@ -369,7 +369,7 @@ class SharedMachineTest(Test):
 
 
 def fsck(disk):
-    """`./barepost fsck DISK`: (exit status, what it printed)."""
+    """Runs `./barepost fsck DISK`. Returns (exit status, output)."""
     done = subprocess.run(
         [COMMAND, "fsck", disk],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, preexec_fn=die_with_us,

@@ -1,11 +1,11 @@
-"""The promise: `./barepost run` boots a machine that serves, says clearly why if it cannot, and leaves nothing behind.
+"""The promise: `./barepost run` boots a machine that serves, or gives a clear reason, and leaves no process behind.
 
-It boots on QEMU's q35 and microvm and greets on both ports. A fault in the configuration, the ports, the disk
-or the required programs is reported in one line, with exit status 2, and changes nothing. Ctrl-C ends it with 421 for
-connected clients, and with everything acknowledged on the disk. SIGKILL ends it just as completely. An idle machine
-uses no processor time, and one that panics is back within seconds.
+The machine boots on QEMU's q35 and microvm and greets on both ports. A fault in the configuration, the ports, the disk
+or the required programs is reported in one line, with exit status 2, and no file changes. Ctrl-C ends the machine:
+connected clients get 421, and everything acknowledged is on the disk. SIGKILL also ends all its processes. An idle
+machine uses no processor time, and a machine that panics serves again within seconds.
 
-Takes 2 minutes under TCG, 4 on a busy host; --quick leaves nothing out.
+It takes 2 minutes under TCG, 4 on a busy host. --quick runs the same tests.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ class Booting(barepost.Test):
                 self.assertEqual(session.stat()[0], 1)
         for service in ("SMTP", "POP3"):
             self.assertRegex(said, rf"{service} at 127\.0\.0\.1:\d+")
-        # The folder holds mail and passwords, so other users must not read it.
+        # The folder contains mail and passwords, so other users must not read it.
         self.assertEqual((data / "barepost.toml").stat().st_mode & 0o077, 0)
         self.assertEqual((data / "disk.img").stat().st_mode & 0o077, 0)
         # While the file is unchanged, each start prints the passwords. No other folder has the same ones.
@@ -111,11 +111,11 @@ class Booting(barepost.Test):
 
 
 class Refusing(barepost.Test):
-    """Faults are reported in one line and with status 2, before anything boots."""
+    """Faults are reported in one line and with status 2, before the machine boots."""
 
     @classmethod
     def setUpClass(cls):
-        # Not every refusal comes before the command line or the image is built: that is not to be seen below.
+        # The first start builds the command line and the image, with output that the tests below do not expect.
         barepost.SCRATCH.mkdir(parents=True, exist_ok=True)
         folder = barepost.SCRATCH / f"built-{os.getpid()}"
         machine = barepost.Run(folder)
@@ -125,7 +125,7 @@ class Refusing(barepost.Test):
         machine.stop()
 
     def refused(self, *expected, data=None, arguments=(), environment=None, ports=None, said=r""):
-        """Starts `run`, and returns the one line with the reason why it fails.
+        """Starts `run`, which must fail. Returns the one line with the reason.
 
         `said`: a pattern for its output before that.
         """
@@ -214,7 +214,7 @@ class Refusing(barepost.Test):
             superblock = disk.read(4096)
             self.assertEqual(superblock[:8], b"BAREPOST")
             pages = int.from_bytes(superblock[72:80], "little")
-            # The version's place in the four slots (docs/format.md, section 3).
+            # The format version in each of the four slots (docs/format.md, section 3).
             for page in (0, 8, pages - 8, pages - 4):
                 disk.seek(page * 4096 + 8)
                 disk.write((7).to_bytes(4, "little"))
@@ -223,7 +223,7 @@ class Refusing(barepost.Test):
         self.assertEqual(digest(data / "disk.img"), before)
 
     def disk_of(self, data, first):
-        """A disk with these first bytes, otherwise empty."""
+        """A disk that begins with the bytes `first` and is otherwise empty."""
         with open(data / "disk.img", "wb") as disk:
             disk.write(first)
             disk.truncate(64 << 20)
@@ -314,7 +314,7 @@ class Ending(barepost.Test):
             time.sleep(wait)
             machine.interrupt()
             status = machine.process.wait(STOP_SECONDS)
-            # A shell that is interrupted before its exec ends.
+            # If the shell is interrupted before it has replaced itself by `run`, the signal is its status (-2).
             self.assertIn(status, (0, 1) if machine.process.lines() else (0, 1, -2), machine.process.tail())
             self.assertEqual(children(machine.process.pid), [])
         self.boot(data)
@@ -391,12 +391,12 @@ def derail(path):
                     received += debugger.recv(1 << 16)
                 received = received[packet.end():]
                 debugger.sendall(b"+")
-                # That the guest stands still is told unasked, too.
+                # The debugger port also reports, without a request, that the guest has stopped.
                 if not packet[1].startswith(b"T"):
                     return packet[1].decode()
 
         registers = ask("g")
-        # Behind sixteen registers comes RIP, as it lies in memory, in hexadecimal digits.
+        # RIP follows sixteen registers. Its bytes are in the order of memory, in hexadecimal digits.
         rip = 16 * 16
         answers = ask("G" + registers[:rip] + f"{16:02x}{'00' * 7}" + registers[rip + 16:]), ask("D")
         if answers != ("OK", "OK"):

@@ -1,9 +1,9 @@
-"""The promise: Chromium shows a site of many files completely, and from its cache the second time.
+"""The promise: Chromium shows a site of many files completely, and the second time from its cache.
 
-The page loads a style sheet, a script and thirty pictures; the script fetches a large file whole and in part, and files that are and are
-not there, and writes what it found into the page, which Chromium prints when it is done.
+The page loads a style sheet, a script and thirty pictures. The script fetches a large file whole and in part, and
+files that exist and that do not exist. It writes the results into the page, which Chromium prints at the end.
 
-Takes half a minute under TCG.
+It takes half a minute under TCG.
 """
 
 import hashlib

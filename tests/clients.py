@@ -1,10 +1,11 @@
-"""The promise: common mail programs send to this machine and fetch from it, and get back what was sent.
+"""The promise: common mail programs send mail to this machine, and fetch it unchanged.
 
-swaks, msmtp, smtplib send; mpop, fetchmail, poplib fetch. Messages from CPython's own tests of its email package, and of
-critical sizes up to 50 MB come back exact below the two trace headers that the server adds. A raw client sends what no
-honest program sends: attempts to smuggle a message into another one, data beyond limits, aborted connections. The rules of RFC 5321 and RFC 1939 that a user would notice are each shown.
+swaks, msmtp and smtplib send. mpop, fetchmail and poplib fetch. The messages are those of CPython's tests of its email
+package, and messages of critical sizes up to 50 MB. They come back exact below the two trace headers that the server
+adds. A raw client does what no honest program does: it tries to smuggle a message into another one, sends data beyond
+limits, and aborts connections. There is a test for each rule of RFC 5321 and RFC 1939 that a user would notice.
 
-Takes 2 to 3 minutes under TCG; --quick, with sizes up to 1 MB and one of 50 MB, 1.5 to 2.5.
+It takes 2 to 3 minutes under TCG; --quick, with sizes up to 1 MB and one of 50 MB, takes 1.5 to 2.5.
 """
 
 import email.message
@@ -21,7 +22,7 @@ from clients_shared import ADA, GRACE, PLAIN, SENDER, Shared
 from mail import DOMAIN, PASSWORD, MessageMaker, without_trace
 from processes import die_with_us, program
 
-# Parts of this test with files of their own: their test cases are found and run.
+# Parts of this test in other files. An import makes unittest find and run their test cases.
 from clients_exact import Exactness
 from clients_pop3 import Guessing, Pop3
 from clients_smtp import Smtp
@@ -120,7 +121,7 @@ class Fetchers(Shared):
     def test_mpop_fetches_exactly_and_deletes(self):
         box = self.folder / "box"
         self.mpop("--keep=off", f"--delivery=mbox,{box}")
-        # An mbox starts each message with a line of its own and quotes such lines inside.
+        # An mbox file has a line `From …` before each message, and quotes such lines inside messages.
         texts = re.split(rb"^From .*\n", box.read_bytes(), flags=re.M)[1:]
         self.assertEqual(len(texts), len(self.MESSAGES))
         for text, message in zip(texts, self.MESSAGES):

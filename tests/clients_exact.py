@@ -17,7 +17,7 @@ def email_samples():
     """The messages that CPython's tests of its email package read."""
     if importlib.util.find_spec("test") and (module := importlib.util.find_spec("test.test_email")):
         return sorted((pathlib.Path(module.origin).parent / "data").glob("*.txt"))
-    # Debian has them in a package of their own, which need not be installed.
+    # On Debian they are in a separate package, which may not be installed.
     package = f"libpython3.{sys.version_info.minor}-testsuite"
     folder = ROOT / "target" / "tools" / package
     if not folder.is_dir():
@@ -40,7 +40,7 @@ class Exactness(Shared):
     """Messages come back byte for byte."""
 
     def round_trip(self, messages, what):
-        """Delivers messages of (name, bytes, chunk or None for DATA) and compares what comes back, in order."""
+        """Delivers messages and compares the fetched ones, in order. `messages`: (name, bytes, chunk size or None for DATA)."""
         with self.session() as session:
             for name, message, chunk in messages:
                 if chunk is None:
@@ -52,7 +52,7 @@ class Exactness(Shared):
             found = reader.fetch()
             self.assertEqual(len(found), len(messages))
             for one, (name, message, _) in zip(found, messages):
-                # POP3 sends lines, so a missing end of the last line cannot be seen.
+                # POP3 sends lines, so it cannot show that the last line has no CRLF.
                 whole = message if message.endswith(b"\r\n") or not message else message + b"\r\n"
                 kept = without_return_path(whole)
                 self.assertSame(one.content, kept, f"{what} {name}")
@@ -109,7 +109,7 @@ class Exactness(Shared):
         bodies = [b".\r\n".join([b"x\r\n"] * 3), b".a\r\n", b"..\r\n", b"...\r\n", b".\r\n"[:1] + b" \r\n", b"x\r\n..\r\n.\t\r\n",
                   b"\r\n\r\n", b"\r\n..\r\n", b"." * 70 + b"\r\n", b"x\r\n\r\n.x\r\n"]
         self.round_trip([(repr(body), body, chunk) for body in bodies for chunk in (None, 3)], "message")
-        # With BDAT a line of one dot is content as any other.
+        # With BDAT a line of one dot is normal content.
         self.round_trip([(repr(body), body, chunk) for body in (b".\r\n", b"x\r\n.\r\ny\r\n") for chunk in (1, 4, 99)], "message")
 
     def test_bytes_above_127_come_back_exact(self):
@@ -120,7 +120,7 @@ class Exactness(Shared):
         self.assertSame(self.only_message().content, message)
 
     def test_a_borderline_message_is_exact_or_refused(self):
-        """RFC 5321 lets a server refuse lines above 1000 bytes and NULs; it does not let it repair them."""
+        """RFC 5321 allows a server to refuse lines above 1000 bytes and NULs, but not to change them."""
         taken = []
         with self.session() as session:
             for length in (78, 998, 999, 1000, 1001, 2000, 8192, 65_537, 1_000_000):

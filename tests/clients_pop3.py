@@ -105,7 +105,7 @@ class Pop3(Shared):
             self.reader_in_time().quit()
 
     def reader_in_time(self):
-        """Logs in as soon as the server has noticed that the last client is gone."""
+        """Logs in as soon as the server has noticed that the last client has left."""
         def attempt():
             with contextlib.suppress(Refused):
                 return self.reader()
@@ -157,7 +157,7 @@ class Pop3(Shared):
 
 
 class Guessing(barepost.Test):
-    """A wrong password costs time, more each time. The right one is never delayed."""
+    """The reply to a wrong password is delayed, longer each time. The right password is never delayed."""
 
     configuration = CONFIGURATION + ACCESS_THROTTLED
 
@@ -191,7 +191,7 @@ class Guessing(barepost.Test):
     def test_guessing_in_parallel_gains_nothing(self):
         machine = self.boot()
         outcomes = []
-        # QEMU's user network accepts connections one by one, so they are opened before the guesses.
+        # QEMU's user network accepts connections one by one, so all connections are opened before the guesses.
         readers = [self.enterContext(machine.pop3(timeout=10)) for _ in range(12)]
 
         def guess(number, reader):
@@ -204,7 +204,7 @@ class Guessing(barepost.Test):
             thread.join(ANSWER_SECONDS)
         self.assertEqual(len(outcomes), len(guesses))
         self.assertFalse(any(accepted for accepted, _ in outcomes))
-        # Checked guesses have cost time. Guesses during pending ones may be refused unchecked.
+        # Guesses that the server has checked are delayed. Others may be refused at once, while a guess is pending.
         delayed = sorted(seconds for _, seconds in outcomes if seconds > 2)
         barepost.say(f"{len(delayed)} of 12 guesses were kept waiting")
         self.assertGreater(len(delayed), 2)

@@ -1,4 +1,4 @@
-"""Shared by the client tests: one machine with empty mailboxes, and mail programs with a home directory of their own."""
+"""Common parts of the client tests: one machine with empty mailboxes, and mail programs with their own home directory."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def numbered_lines(size):
 
 
 class Shared(barepost.SharedMachineTest):
-    """One machine; every test starts and ends with empty mailboxes."""
+    """Tests on one machine. Every test starts and ends with empty mailboxes."""
 
     def setUp(self):
         super().setUp()

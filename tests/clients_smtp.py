@@ -29,7 +29,7 @@ class Smtp(Shared):
         self.assertTrue(head.startswith(f"Return-Path: <{SENDER}>\r\nReceived: from client.test ("), head)
         self.assertIn(f"by mail.{DOMAIN} with ESMTP id ", head)
         self.assertIn(f"for <{ADA}>", head)
-        # The queue name that the client was told.
+        # The reply to the client contains the id of the trace header.
         self.assertIn(head.split(" id ")[1].split()[0].rstrip(";"), repr(reply))
         date = email.utils.parsedate_to_datetime(head.rpartition(";")[2].strip())
         self.assertLess(abs(date.timestamp() - time.time()), 120)
@@ -127,7 +127,7 @@ class Smtp(Shared):
         session = self.session()
         for recipient in (f"ADA@{DOMAIN}", f"ada@{DOMAIN.upper()}", f'"ada"@{DOMAIN}'):
             self.assertEqual(session.deliver(SENDER, recipient, PLAIN).code, 250, recipient)
-        # Outlook sends a surplus space; old clients send a route.
+        # Outlook sends an extra space, and old clients send a source route.
         self.assertEqual(session.command(f"MAIL FROM: <{SENDER}>").code, 250)
         self.assertEqual(session.command(f"RCPT TO:<@relay.test:{ADA}>").code, 250)
 
@@ -146,7 +146,7 @@ class Smtp(Shared):
                     self.assertEqual(session.command("DATA").code, 354)
                     body = b"Subject: outer\r\n\r\nouter" + end
                     if cut:
-                        # The end in segments of its own, as a relay might forward it.
+                        # Each byte in its own segment, as a relay might forward it.
                         for byte in body:
                             session.send(bytes([byte]))
                             time.sleep(0.002 if bytes([byte]) in b"\r\n." else 0)
@@ -154,7 +154,7 @@ class Smtp(Shared):
                     else:
                         session.send(body + smuggled)
                     self.assertEqual(session.reply().code // 100, 5)
-                    # One message has one reply: the next reply belongs to the next command.
+                    # One message has one reply. So the next reply belongs to the next command.
                     self.assertEqual(session.command("VRFY ada").code, 252)
         self.assertEqual(self.machine.mailbox("ada"), [])
         self.assertEqual(self.machine.mailbox("grace"), [])
@@ -178,7 +178,7 @@ class Smtp(Shared):
 
     def test_a_long_line_is_refused_and_the_session_goes_on(self):
         session = self.session()
-        # RFC 5321 asks for 512 bytes with the line's end, more where extensions have parameters.
+        # RFC 5321 requires 512 bytes with the CRLF, and more for the parameters of extensions.
         self.assertEqual(session.command(b"NOOP " + b"x" * (512 - 7)).code, 250)
         for length in (3000, 100_000):
             self.assertEqual(session.command(b"NOOP " + b"x" * length).code // 100, 5)

@@ -1,9 +1,10 @@
 """The promise: common checkers of TLS and HTTP/2 servers find the intended features and no weakness.
 
-h2spec finds only deviations that RFC 9113 allows; sslyze and testssl.sh find the versions, suites and groups that `conform/expected.json` names at each service,
-however TLS is begun there; OpenSSL 3.5 agrees on the hybrid group by itself.
+h2spec finds only deviations that RFC 9113 allows. At each service, with implicit TLS or STARTTLS, sslyze and testssl.sh
+find the versions, suites and groups that `conform/expected.json` names. OpenSSL 3.5 agrees on the hybrid group without
+options.
 
-Takes a minute or two under TCG; testssl.sh takes five more, and is left out of the short form.
+It takes a minute or two under TCG. testssl.sh takes five more, and is not part of --quick.
 """
 
 import json
@@ -19,12 +20,12 @@ from processes import ROOT, die_with_us, program
 HTTPS = 443
 HERE = pathlib.Path(__file__).parent / "conform"
 
-# The longest run of a checker: even slow machines are faster.
+# The longest time of an answer and of a checker's run, in seconds. Even slow machines are faster.
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 900
 
 H2SPEC_CHECKS = 145
-# RFC 7540 section 5.3.1; RFC 9113 section 5.3.2 has no priorities, so dependencies of streams are not checked.
+# Tests of RFC 7540 section 5.3.1. RFC 9113 section 5.3.2 removed priorities, so the server does not check dependencies.
 DROPPED = {
     ("http2/5.3.1", "Sends HEADERS frame that depend on itself"),
     ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"),
@@ -39,7 +40,7 @@ SERVICES = {
     "submission": (587, ["--starttls", "smtp"]),
     "pop3s": (995, []),
 }
-# Findings about the checker itself and the time of the run.
+# Findings about the checker itself and about the time of its run.
 OF_THE_SCAN = {"scanTime", "service", "engine_problem", "old_fart"}
 
 
@@ -57,7 +58,7 @@ class Conform(barepost.Test):
         self.expected = json.loads((HERE / "expected.json").read_text())
 
     def assertExpected(self, found):
-        """The findings of each checker are as expected."""
+        """Asserts that the findings are those in `conform/expected.json`."""
         path = self.folder / "found.json"
         path.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
         self.assertEqual(found, {checker: self.expected[checker] for checker in found}, f"all that was found stands in {path}")
@@ -87,7 +88,7 @@ class Conform(barepost.Test):
         self.assertExpected({"testssl": found})
 
     def scan(self, name):
-        """What testssl.sh finds at one service: versions, suites, groups and known weaknesses."""
+        """The findings of testssl.sh at one service: versions, suites, groups and known weaknesses."""
         port, begun = SERVICES[name]
         report = self.folder / f"testssl-{name}.json"
         quiet = ("--quiet", "--color", "0", "--warnings", "off", "--nodns", "min")

@@ -1,9 +1,9 @@
-"""The promise: a machine of several cores serves like one of one core, with any number of queues.
+"""The promise: a machine with several cores serves like one with one core, with one queue or several.
 
 If the tap interface has a queue for each core, each core serves its own queue. With one queue, and in QEMU's own network,
-the first core receives for all. Many clients connect at once, so that every core serves some.
+the first core receives for all cores. Many clients connect at the same time, so that every core serves some of them.
 
-Takes half a minute; --quick leaves nothing out.
+It takes half a minute. --quick runs the same tests.
 """
 
 import threading
@@ -40,7 +40,7 @@ class AtTap(barepost.Run):
 
 class CoresTest(barepost.Test):
     def exchange(self, machine, sizes=(1000, 40_000)):
-        """Many clients send messages at once. Then many fetch all of them at once, exactly."""
+        """Many clients send messages at the same time. Then many clients fetch the messages, and each comes back exact."""
         maker = MessageMaker(barepost.options.seed)
         made = [maker.make(number, sizes[number % len(sizes)]) for number in range(CLIENTS)]
         failures = []
@@ -63,7 +63,7 @@ class CoresTest(barepost.Test):
             self.assertEqual(failures, [])
 
         all_at_once([lambda message=message: send(message) for message in made])
-        # One client at a time may open the mailbox.
+        # Clients wait for each other, because only one at a time may open the mailbox.
         found = [message.content for message in machine.mailbox("ada")]
         self.assertEqual(sorted(found), sorted(made))
         all_at_once([lambda user=user: machine.mailbox(user) for user in barepost.USERS])

@@ -1,13 +1,14 @@
-"""The promise: 10,000 idle and 1,000 busy HTTP connections are open at once in 256 MiB, and an idle one owns no buffer.
+"""The promise: 10,000 idle and 1,000 busy HTTP connections fit in 256 MiB, and an idle connection owns no buffer.
 
-The clients are at a tap interface: of the image in QEMU, and of the hosted machine. Half of the idle ones have never said anything, the
-others had a page each and wait. There are fewer buffers than idle connections, so that they could not have one each. While the busy ones
-fetch page after page, each page exact, no connection is closed and new clients are served.
+The clients are at a tap interface, of the image in QEMU and of the hosted machine. Half of the idle clients have sent
+nothing. The other half got one page each. There are fewer buffers than idle connections, so not each of them could own
+one. The busy clients fetch page after page, and each page is exact. Meanwhile no connection is closed, and new clients
+are served.
 
-If the host is slow, a client that would be silent for too long requests a page in time. The cost of a connection is printed, by the engine's
-own figure and by the growth of the process.
+If the host is slow, a client requests a page before it has been silent for too long. The test prints the cost of a
+connection, as the engine states it and by the growth of the process.
 
-Takes half a minute; --quick leaves nothing out.
+It takes half a minute. --quick runs the same tests.
 """
 
 import collections
@@ -24,18 +25,18 @@ from processes import allow_files
 
 TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
-# Connections come from each of these in turn.
+# The source addresses of connections, used in turn.
 SOURCES = [f"10.0.9.{host}" for host in range(11, 19)]
 HTTP = 80
 IDLE, BUSY = 10_000, 1_000
 PAGES_EACH = 20
-# Our files beside the connections.
+# The files of this process in addition to the connections.
 FILES = 200
-# Connection attempts at a time: fewer than the interface's queue holds.
+# The most connection attempts at a time. The interface's queue has room for more.
 UNDER_WAY = 200
-# The machine ends connections after a minute of silence; no client is silent for more than twice this.
+# The machine ends connections after a minute of silence. No client is silent for more than twice this time, in seconds.
 RENEWED_AFTER = 10
-# For everything; a quiet host needs ten.
+# The time limit of a whole test. A quiet host needs ten seconds.
 SECONDS = 400
 PAGE = "".join(f"<p>Line {number} of the page that all clients read.\n" for number in range(88)).encode()
 REQUEST = f"GET / HTTP/1.1\r\nHost: {MACHINE}\r\n\r\n".encode()
@@ -78,7 +79,7 @@ class Crowd(contextlib.AbstractContextManager):
         self.clients = {}
         self.to_renew = collections.deque()
         self.deadline = time.monotonic() + SECONDS
-        # How many wait for a page.
+        # The number of clients that wait for a page.
         self.asking = 0
         self.renewed = 0
 
@@ -88,7 +89,7 @@ class Crowd(contextlib.AbstractContextManager):
         self.poll.close()
 
     def grow(self, more):
-        """Opens this many connections. Returns them when all are open."""
+        """Opens `more` connections. Returns them when all of them are open."""
         opened, under_way = [], set()
         while len(opened) < more or under_way:
             while len(under_way) < UNDER_WAY and len(opened) < more:
@@ -104,7 +105,7 @@ class Crowd(contextlib.AbstractContextManager):
         return opened
 
     def ask(self, clients, pages):
-        """Each client requests this many pages in turn. Returns when all have all pages."""
+        """Each client requests `pages` pages, one after the other. Returns when all clients have their pages."""
         for client in clients:
             client.to_ask += pages
             self.go_on(client)
@@ -191,7 +192,7 @@ class Crowds(barepost.Test):
         self.assertGreater(cores * connections, IDLE + BUSY)
         self.assertLess(cores * blocks, IDLE // 2, "so many idle connections could have a buffer each")
         with Crowd() as crowd:
-            # Memory that is taken only once is taken now.
+            # The machine takes memory that it needs only once before the measurement.
             crowd.ask(crowd.grow(100), 1)
             before, began = resident_bytes(pid), time.monotonic()
             idle = crowd.grow(IDLE)
@@ -212,7 +213,7 @@ class Crowds(barepost.Test):
                 f"{IDLE} idle connections in {opened:.1f} s, {idle_bytes} bytes each as the engine says, the process grew by "
                 f"{grown / IDLE:.0f}; {BUSY} busy ones {rate:,.0f} pages a second; {crowd.renewed} renewed"
             )
-        # The engine's memory for it, and Linux's memory that was not touched before.
+        # The engine's memory for a connection, and pages that the process had not touched before.
         self.assertLess(grown / IDLE, idle_bytes + 1024)
         self.assertEqual(machine.stop(), 0, machine.process.tail())
 

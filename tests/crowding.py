@@ -1,15 +1,15 @@
 """The promise: no client locks out others, by connections or by password guesses.
 
-The image in QEMU, with 256 MiB, and one core and four.
+The tests run the image in QEMU, with 256 MiB, with one core and with four.
 
 - One address opens more connections than the machine accepts, and sends NOOP on each every three
-  seconds. Others are greeted by every service, and log in.
-- Guesses from the addresses of a whole IPv6 network (a /48) delay the logins of others by a few
-  hashes at most.
-- HTTP/2 connections of one address that hold as much memory as they get do not keep others from
-  being served. Neither do connections that do not read their responses, at the connection limit.
+  seconds. Every service still greets other clients, and they log in.
+- Guesses from the addresses of a whole IPv6 network (a /48) delay the logins of others by the time
+  of a few password hashes at most.
+- Other clients are served while HTTP/2 connections of one address hold as much memory as they get,
+  and while as many connections as the machine accepts do not read their responses.
 
-Takes some minutes; --quick leaves nothing out.
+It takes some minutes. --quick runs the same tests.
 """
 
 import concurrent.futures
@@ -26,23 +26,23 @@ from mail import DOMAIN
 from processes import allow_files
 from external_clients import CROWD, CROWD_IPV6, HONEST_IPV6, MACHINE, NETWORKS_IPV6, PATIENCE
 
-# Seconds between two NOOPs on a connection, and how long it goes on.
+# The seconds between two NOOPs on a connection, and the seconds for which they are sent.
 DRIP, DRIPPING = 3, 15
-# Connections beyond the limit, and our files beside connections.
+# The connections beyond the limit, and the files of this process in addition to connections.
 MORE, FILES = 500, 500
 CONNECTIONS_MAX = 18_000
-# Concurrent guesses, and their duration in seconds.
+# The number of concurrent guesses, and the duration of the attack in seconds.
 GUESSES, GUESSING = 60, 25
-# The longest time of a login, in hashes: its own, the one that waits longest, and a pause of equal
-# length before each. Its greeting, two commands, job and reply each arrive at a core that may compute
-# another hash. The rest is for a busy host.
+# The longest time of a login, in hashes. It includes its own hash, the hash that waits longest, and
+# an equal pause before each. The greeting, two commands, the job and the reply may each wait for a
+# core that computes another hash. The rest is a margin for a busy host.
 HASHES_AWAITED_MAX = 10
-# HTTP/2 connections that hold memory.
+# The numbers of HTTP/2 connections that hold memory.
 HOARDERS_MAX, HOARDERS_OF_ONE_ADDRESS = 14_000, 3_000
 
 
 def log_in(user, number):
-    """The time of a POP3 login with its connection, in seconds."""
+    """The seconds that a POP3 connection and login take."""
     began = time.monotonic()
     answer = external_clients.log_in(HONEST_IPV6.format(number), user)
     if not answer.startswith("+OK"):
@@ -140,8 +140,8 @@ class Crowding:
                 external_clients.say(talk, f"PASS wrong{number}")
 
     def test_guesses_of_a_network_do_not_keep_others_waiting(self):
-        # With several cores, the first computes no hash. The others compute one each, which takes
-        # longer on a host with fewer processors.
+        # With several cores, the first core computes no hash. The other cores compute one hash each,
+        # which takes longer on a host with fewer processors.
         first = ["ada", "barbara", "grace"][:max(self.cores - 1, 1)]
         with concurrent.futures.ThreadPoolExecutor(len(first)) as pool:
             hashed = max(pool.map(log_in, first, range(1, 4)))
@@ -155,7 +155,8 @@ class Crowding:
         barepost.say(f"{self.cores} cores: a login takes {hashed:.2f} s, and during guesses {times} s")
         for seconds in during:
             self.assertLess(seconds, HASHES_AWAITED_MAX * hashed)
-        # Hashes of guesses wait still, and on a slow host each takes seconds in which it cannot stop.
+        # The machine is not stopped here: hashes of guesses still wait, and on a slow host each takes
+        # seconds, which a stop cannot interrupt.
         self.assertNeverRestarted(self.machine)
 
     def hoard(self, text, sources):
@@ -171,7 +172,7 @@ class Crowding:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
     def test_answers_that_are_not_taken_leave_memory_to_others(self):
-        # Few enough to leave places for others.
+        # The connections leave some places for others.
         numbers = range(min(HOARDERS_MAX, self.places() * 9 // 10))
         self.hoard(hoarding.pinned(), [NETWORKS_IPV6.format(0x100 + number) for number in numbers])
         self.assertNeverRestarted(self.machine)

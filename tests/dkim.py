@@ -1,10 +1,13 @@
-"""The promise: signatures of others verify here, ours verify with others, and changed messages verify with neither. A machine signs submitted messages
-with all of its keys, as `./barepost dns` publishes them. The same holds for the chains of forwarders (ARC).
+"""The promise: our DKIM and dkimpy verify each other's signatures, and neither verifies a changed message.
 
-Messages with folded and repeated fields, empty bodies and blank lines at the end are signed by dkimpy and by `dkim`, and verified by the other one, cut
-into pieces anywhere; and again with one byte that is another, and with more white space. Chains are sealed by both in turn. smtplib submits messages, and dkimpy verifies them as POP3 returns them.
+The same holds for the chains of forwarders (ARC). A machine signs submitted messages with all keys that `./barepost dns`
+publishes.
 
-Takes some ten seconds; --quick leaves nothing out.
+Messages have folded and repeated fields, empty bodies, and blank lines at the end. dkimpy or our crate `dkim` signs
+them, and the other one verifies them, cut into pieces anywhere. Then both verify them with one changed byte, and with
+more white space. Both seal chains in turn. smtplib submits messages, and dkimpy verifies them as POP3 returns them.
+
+It takes some ten seconds. --quick runs the same tests.
 """
 
 import base64
@@ -37,7 +40,7 @@ ED25519_PKCS8 = bytes.fromhex("302e020100300506032b657004220420") + base64.b64de
 
 
 def public(name):
-    """The record of an RSA key, made by OpenSSL."""
+    """The DKIM record for an RSA key. OpenSSL extracts the public key."""
     command = ["openssl", "pkey", "-in", KEYS / name, "-pubout", "-outform", "DER"]
     return b"v=DKIM1; p=" + base64.b64encode(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
@@ -63,7 +66,7 @@ def pieces(data, chances):
 
 
 def with_other_byte(data, chances):
-    """The message with one changed byte, not in a line end."""
+    """The message with one changed byte. CRs and LFs do not change."""
     place = chances.choice([place for place, byte in enumerate(data) if byte not in b"\r\n"])
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
@@ -75,7 +78,8 @@ def with_more_space(data, chances):
 
 
 def as_dkimpy_says(data, record):
-    """Whether it passes; `None` where dkimpy can't read the message at all, or takes a field with a space behind its name for a mailbox file's mark."""
+    """Whether the signature passes with dkimpy. `None` if dkimpy can't read the message, or confuses a field that has a
+    space after its name with the first line of a mailbox file."""
     if re.search(rb"^From[ \t]", data.partition(b"\r\n\r\n")[0], re.MULTILINE):
         return None
     try:
@@ -85,7 +89,7 @@ def as_dkimpy_says(data, record):
 
 
 def chain_as_dkimpy_says(data, record):
-    """Whether a chain passes; `None` as above."""
+    """Whether the ARC chain passes with dkimpy. `None` if dkimpy can't read the message."""
     if re.search(rb"^From[ \t]", data.partition(b"\r\n\r\n")[0], re.MULTILINE):
         return None
     try:
@@ -115,14 +119,15 @@ class Signatures(barepost.Test):
     def verdict(self, data, record, chances, what="verify"):
         said, *fields = self.ask(what, str(int(time.time())), *pieces(data, chances))
         while said == "ask":
-            # Under another name, which a byte may have made of it, the same is to be found.
+            # A changed byte may change the name of the key. The answer is the same record for any name.
             self.assertIn("._domainkey.", fields[0])
             said, *fields = self.ask("records", record.hex())
         self.assertEqual((said, len(fields)), ("verdicts", 1))
         return fields[0].split(" ")[0]
 
     def judge(self, field, data, record, chances):
-        """What is signed passes with both; where it was changed, with both or with neither, and with neither if the signature isn't what it was."""
+        """Compares both verifiers. The signed message passes with both. With a changed signature field it must not pass.
+        With a change in the message, both must agree."""
         self.assertEqual(self.verdict(field + data, record, chances), "dkim=pass", field + data)
         self.assertIs(as_dkimpy_says(field + data, record), True, field + data)
         other = with_other_byte(field, chances) + data
@@ -131,7 +136,7 @@ class Signatures(barepost.Test):
             other = field + change(data, chances)
             passes = self.verdict(other, record, chances) == "dkim=pass"
             if (expected := as_dkimpy_says(other, record)) is not None:
-                # What is added behind what `l=` counts doesn't harm the signature there, and does here.
+                # Text after the part that `l=` covers is accepted by dkimpy, and refused by our verifier.
                 compare = self.assertLessEqual if b" l=" in field else self.assertEqual
                 compare(passes, expected, other)
                 self.compared[change, passes] += 1
@@ -143,7 +148,7 @@ class Signatures(barepost.Test):
         for seed in range(MESSAGES):
             chances = random.Random(seed)
             data, (algorithm, key, record) = message(chances), chances.choice(keys)
-            # Every field `From` has to be signed here and there; dkimpy won't sign `Received`.
+            # Both require that every field `From` is signed. dkimpy does not sign `Received`.
             names = [b"from"] * authors(data)
             names += [name.encode() for name in chances.choices(NAMES, k=chances.randrange(9)) if name != "Received"]
             forms, length = (chances.choice(FORMS), chances.choice(FORMS)), chances.random() < 0.2
@@ -167,9 +172,9 @@ class Signatures(barepost.Test):
         self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
 
     def sealed_by_dkimpy(self, data, found, chances):
-        """The message with a set of dkimpy's on top."""
+        """The message with an ARC set by dkimpy above it."""
         results = b"Authentication-Results: mx.test; arc=" + found + b"; dmarc=pass header.from=example.test\r\n"
-        # Every field `From` has to be signed here.
+        # Our verifier requires that every field `From` is signed.
         names = [b"from"] * authors(data) + [name.encode() for name in chances.sample(("To", "Subject", "Date", "Message-ID"), k=2)]
         fields = dkim.arc_sign(
             results + data, SELECTOR.encode(), DOMAIN.encode(), self.rsa, b"mx.test", include_headers=names, timestamp=1_700_000_000
@@ -185,7 +190,7 @@ class Signatures(barepost.Test):
         return bytes.fromhex(fields) + data
 
     def chain(self, chances):
-        """A message that was handed on up to three times."""
+        """A message that was forwarded one to three times."""
         data = message(chances)
         for found in (b"none", b"pass", b"pass")[: chances.choice((1, 2, 3))]:
             data = chances.choice((self.sealed_by_dkimpy, self.sealed_here))(data, found, chances)

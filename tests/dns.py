@@ -1,8 +1,8 @@
-"""The promise: `./barepost dns` prints all records that mail needs, as a name server loads them, and `--check` finds what is missing or wrong.
+"""The promise: `./barepost dns` prints all records that mail needs, and `--check` finds missing and wrong records.
 
-NSD serves the printed records in a network of the test's own. Then the records are changed.
+NSD loads the printed records, and serves them in the test's network namespace. Then the records are changed.
 
-Takes seconds; --quick leaves nothing out.
+It takes seconds. --quick runs the same tests.
 """
 
 import subprocess
@@ -45,7 +45,7 @@ class Dns(barepost.Test):
         return self.dns("--check", "--server", SERVER, *arguments)
 
     def serve(self, lines):
-        """NSD, with these lines in the zones in which they belong."""
+        """Starts NSD, with each of `lines` in the zone to which it belongs."""
         records = [line for line in lines if not line.startswith(";")]
         zones = {zone: [line for line in records if line.split()[0].endswith(f"{zone}.")] for zone in ZONES}
         self.assertEqual(sum(map(len, zones.values())), len(records), "lines of no zone")
@@ -72,7 +72,7 @@ class Dns(barepost.Test):
                    for line in lines if not line.startswith("_dmarc.")]
         [key] = [line for line in lines if "k=ed25519" in line]
         [wrong] = [line.partition(" IN ")[2] for line in changed if "k=ed25519" in line]
-        # So many records that the response needs TCP.
+        # The response has so many records that it needs TCP.
         changed += [f'a.test. IN TXT "site-verification={number:0200}"' for number in range(12)]
         self.serve(changed)
         status, found, complaints = self.check("--address", "192.0.2.7")

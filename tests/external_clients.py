@@ -1,6 +1,6 @@
 """A machine in QEMU at a tap interface, and clients with addresses in other networks.
 
-All are in a network namespace of the test's own. The configuration of such machines is here.
+The machine and the clients are in the test's own network namespace. This file has the machine's configuration.
 """
 
 import socket
@@ -14,11 +14,11 @@ TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
 LINUX_IPV6, MACHINE_IPV6 = "fd00:9::1", "fd00:9::2"
 NAME_SERVER, HONEST, MX_HOST = (f"198.51.100.{number}" for number in range(1, 4))
-# Addresses of two IPv4 networks, of one IPv6 network (/48), and of many such networks.
+# Addresses of two IPv4 networks, of one IPv6 network (a /48), and of many IPv6 networks.
 CROWD, CROWD_ELSEWHERE = "203.0.113.{}", "192.0.2.{}"
 HONEST_IPV6, CROWD_IPV6 = "2001:db8:3:{:x}::1", "2001:db8:2:{:x}::1"
 NETWORKS_IPV6 = "2001:db8:{:x}::1"
-# The machine has 256 MiB, which is what `run` gives it.
+# The configuration. `run` gives the machine 256 MiB by default.
 CONFIGURATION = (
     barepost.CONFIGURATION
     + f"""
@@ -52,7 +52,7 @@ def settle():
 
 
 def unconnected(source):
-    """A socket with an address of the local network or of another one."""
+    """A socket that is bound to the address `source`, of the local network or of another network."""
     family = socket.AF_INET6 if ":" in source else socket.AF_INET
     talk = socket.socket(family, socket.SOCK_STREAM)
     if family == socket.AF_INET6:
@@ -62,7 +62,7 @@ def unconnected(source):
 
 
 def connect(port, source, patience=PATIENCE, context=None):
-    """A connection from such an address, over TLS if there is a context."""
+    """A connection from the address `source`, over TLS if there is a context."""
     talk = unconnected(source)
     if context:
         talk = context.wrap_socket(talk)
@@ -85,7 +85,7 @@ def any_certificate(*protocols):
 
 
 def line(talk):
-    """The next line. The machine sends these clients one line at a time."""
+    """Receives the next line. It takes no more, because the machine sends one line at a time here."""
     return talk.recv(1000).decode()
 
 
@@ -100,7 +100,7 @@ def log_in(source, user, password=PASSWORD):
         line(talk)
         say(talk, f"USER {user}@{DOMAIN}")
         answer = say(talk, f"PASS {password}")
-        # So the maildrop is free when this returns.
+        # QUIT frees the maildrop before this function returns.
         say(talk, "QUIT")
         return answer
 
@@ -124,7 +124,7 @@ class ExternalClientsTest(barepost.Test):
         return self.watch(AtTap(self.data(), "--cores", cores)).ready()
 
     def assertServed(self):
-        """A client of another network is greeted by each service, gets a page and logs in."""
+        """Asserts that each service greets a client of another network, and that it gets a page and logs in."""
         for port, greeting in ((25, "220 "), (587, "220 "), (110, "+OK")):
             with connect(port, HONEST) as talk:
                 heard = line(talk)
@@ -137,7 +137,7 @@ class ExternalClientsTest(barepost.Test):
         self.assertTrue(answer.startswith("+OK"), answer)
 
     def assertNeverRestarted(self, machine):
-        """Its console shows one start and no panic."""
+        """Asserts that the machine's console shows one start and no panic."""
         printed = machine.process.lines()
         self.assertEqual([text for text in printed if "PANIC" in text], [])
         self.assertEqual(len([text for text in printed if "serving " in text]), 1, machine.process.tail(200))

@@ -1,8 +1,11 @@
-"""The promise: an unmodified rspamd checks messages of external clients, and they are accepted, filed as junk or refused by its verdict; without rspamd, by the configuration.
+"""The promise: the verdict of an unmodified rspamd decides about messages of external clients.
 
-The machine is a Linux process at a tap interface; behind its gateway are an external client, a name server, and rspamd with two rules of the test's own besides its usual ones.
+They are accepted, filed as junk or refused. If rspamd does not answer, the configuration decides.
 
-Takes seconds; --quick leaves nothing out.
+The machine is a Linux process at a tap interface. Its gateway leads to an external client, a name server, and rspamd.
+rspamd has its usual rules, and rules of the test.
+
+It takes seconds. --quick runs the same tests.
 """
 
 import smtplib
@@ -36,7 +39,7 @@ class Filter(HostedTest):
         self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
 
     def send(self, machine, message, recipients=(ADA,)):
-        """Sends a message of an external client. Returns the code and the text of the reply to it."""
+        """Sends a message as an external client. Returns the code and the text of the reply."""
         with smtplib.SMTP(machine.host, 25, local_hostname="host.far.test", source_address=(STRANGER, 0), timeout=60) as session:
             session.ehlo()
             session.mail(SENDER)
@@ -58,7 +61,7 @@ class Filter(HostedTest):
         self.assertEqual([b"Subject: plain" in found[0], b"Subject: large" in found[1], len(found)], [True, True, 2])
         self.assertEqual(len(machine.mailbox("grace")), 1)
         log = rspamd.log()
-        # It was told the sender, the address of the client, and the recipients.
+        # rspamd got the sender, the address of the client, and the recipients.
         self.assertRegex(log, rf"SAID\(0\.10\)\{{{STRANGER};host\.far\.test;{SENDER};{ADA};{GRACE};?\}}")
         self.assertRegex(log, r"loaded message; id: <large@far\.test>; .*size: 4[89]\d{4};")
         # A client of the local network is not checked.

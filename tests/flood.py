@@ -1,16 +1,17 @@
-"""The promise: floods of SYNs, ACKs, RSTs and garbage, from many addresses, lock out no client for good and take no memory.
+"""The promise: floods of SYNs, ACKs, RSTs and garbage from many addresses lock out no client for good and take no memory.
 
-The hosted machine at a tap interface; the flood goes straight into the interface, while 100 honest clients deliver and fetch.
+The machine is hosted at a tap interface. The flood is sent directly into the interface, while 100 honest clients deliver
+and fetch mail.
 
-- Of 100,000 frames a second, or as many as the interface passes on, clients notice only a small delay: all finish,
-  and none has to try twice. What the interface loses the machine has never seen; so the flood slows down for a while when
-  frames get lost there, and is the same on slow hosts and on fast ones.
-- Then it comes as fast as this host can send. Where that is more than the interface passes on, frames of all clients get
-  lost there: clients that retry, as mail programs do, finish when it is over at the latest.
+- First the flood has 100,000 frames a second, or as many as the interface passes on. Clients notice only a small delay:
+  all finish, and none has to retry. Frames that the interface loses do not reach the machine. So the flood slows down
+  for a while when the interface loses frames, and is comparable on slow and on fast hosts.
+- Then the flood is as fast as this host can send. If that is more than the interface passes on, frames of all clients
+  get lost. Clients that retry, as mail programs do, finish at the latest after the flood.
 
 The memory of the machine does not grow.
 
-Takes a minute; --quick leaves nothing out.
+It takes a minute. --quick runs the same tests.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ from processes import die_with_us, until
 
 CLIENTS = 100
 MESSAGES = 2
-# What the index of 300 messages and the allocator may take.
+# The most memory that the index of 300 messages and the allocator may take, in KiB.
 GROWTH_KIB_MAX = 512
 FRAMES = 20_000
 # The longest wait of a client for a reply, and for all of its mail, in seconds.
@@ -41,22 +42,23 @@ PATIENCE = 60
 # The longest wait for a reply of a client that retries, and its pause before a retry, in seconds.
 SHORT_PATIENCE, PAUSE = 10, 1
 
-# Frames a second. Real handshakes are let in at a thousandth of that here.
+# The rate of the flood in frames a second. In this test, real handshakes are admitted at a thousandth of this rate.
 RATE = 100_000
-# Frames that may wait in the interface: more than arrive while a busy host lets others than the machine run.
+# The interface's queue, in frames. It has room for the frames that arrive while a busy host runs other processes.
 QUEUE = 30_000
-# Frames that are sent by one call. After so many calls a flood looks whether some got lost.
+# The frames that one call sends, and the number of calls after which a flood checks for lost frames.
 BURST, LOOK = 64, 50
-# What a flood is late by it does not make up for beyond this. Seconds.
+# A flood that is late sends faster to catch up, but only for at most this time, in seconds.
 LATE = 0.01
-# Frames that a flood has sent before honest clients connect.
+# The number of frames that a flood sends before honest clients connect.
 FRAMES_BEFORE = 20_000
-# How long it comes as fast as it can, once that is so.
+# The time for which the flood is as fast as possible, in seconds.
 STORM_SECONDS = 4
 
 TCP, UDP, ICMP = 6, 17, 1
 SYN, RST, ACK = 0x02, 0x04, 0x10
-# Where the source port and the lower half of the acknowledgment number stand in a frame, and how far they are moved.
+# The positions of the source port and of the lower half of the acknowledgment number in a frame, and the number of
+# values that each gets.
 WORD, PORT_AT, NUMBER_AT, PORTS = struct.Struct(">H"), 34, 44, 20_000
 
 
@@ -67,7 +69,7 @@ class Piece(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    """`struct mmsghdr`: a message of so many pieces; behind `struct msghdr`, how much of it was sent."""
+    """`struct mmsghdr`: the pieces of a message (`struct msghdr`), and the number of bytes that were sent."""
 
     _fields_ = [
         ("name", ctypes.c_void_p), ("name_bytes", ctypes.c_uint), ("pieces", ctypes.POINTER(Piece)), ("piece_count", ctypes.c_size_t),
@@ -76,8 +78,8 @@ class Message(ctypes.Structure):
 
 
 class Frames:
-    """Frames that are sent into an interface again and again. Those that carry TCP are others each time: source port and acknowledgment
-    number change so that the checksum stays the same."""
+    """Frames that are sent into an interface again and again. Frames of TCP differ each time: the source port and the
+    acknowledgment number change so that the checksum stays the same."""
 
     def __init__(self, frames, interface):
         self._memory = bytearray(b"".join(frames))
@@ -97,7 +99,7 @@ class Frames:
         self._turn, self._next = 0, 0
 
     def send(self, count):
-        """Sends the next ones, `count` at the most. Returns how many the interface took, or lost itself."""
+        """Sends the next frames, at most `count`. Returns the number that the interface accepted, including those it lost."""
         end = min(self._next + count, len(self._messages))
         for words in self._changing[self._next:end]:
             if words:
@@ -112,8 +114,8 @@ class Frames:
 
 
 class Flood:
-    """A process that sends `frames` into an interface until it is stopped: `rate` a second, evenly, and fewer while the interface loses
-    some; without a rate as fast as it can."""
+    """A process that sends `frames` into an interface until it is stopped. It sends `rate` frames a second, evenly, and
+    fewer while the interface loses frames. Without a rate it sends as fast as it can."""
 
     def __init__(self, frames, interface, rate=None):
         self._sent = mmap.mmap(-1, 8)
@@ -139,18 +141,19 @@ class Flood:
                 pace = min(pace * 1.1, rate) if lost == before else max(pace / 2, rate / 100)
 
     def sent(self):
-        """How many frames it has sent so far."""
+        """The number of frames sent so far."""
         return struct.unpack("Q", self._sent[:8])[0]
 
     def stop(self):
-        """Ends it; returns how many frames it has sent."""
+        """Ends the flood. Returns the number of frames sent."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         return self.sent()
 
 
 class Crowd:
-    """`CLIENTS` clients at once: most deliver `MESSAGES` messages each, and for each mailbox one fetches them as they come."""
+    """`CLIENTS` clients at a time. Most deliver `MESSAGES` messages each. For each mailbox one client fetches them as they
+    arrive."""
 
     patience = PATIENCE
 
@@ -166,7 +169,7 @@ class Crowd:
             thread.start()
 
     def failures(self):
-        """Waits for all of them; returns what went wrong."""
+        """Waits for all clients. Returns a list of failures."""
         for thread in self._threads:
             thread.join()
         return self._failures
@@ -206,13 +209,13 @@ class Crowd:
 
 
 class TirelessCrowd(Crowd):
-    """The same with clients that retry after a failure, as mail programs do; so a message may arrive twice."""
+    """A crowd of clients that retry after a failure, as mail programs do. So a message may arrive twice."""
 
     patience = SHORT_PATIENCE
     _over = float("inf")
 
     def failures(self):
-        """Waits for all of them while they retry. Returns the failures."""
+        """Waits for all clients while they retry. Returns a list of failures."""
         self._over = time.monotonic() + PATIENCE
         return super().failures()
 
@@ -246,7 +249,7 @@ class Floods(hosted.HostedTest):
         self.survives(lambda dice: tcp(dice, dice.choice((25, 110)), ACK, dice.randbytes(dice.randrange(100))))
 
     def test_a_reset_flood_takes_no_memory_and_delays_no_client(self):
-        # From the address of the honest clients too: a reset beside the window ends nothing.
+        # Some resets have the address of the honest clients. A reset outside the window ends no connection.
         self.survives(lambda dice: tcp(dice, 25, RST, source=dice.choice((hosted.LINUX, None))))
 
     def test_a_garbage_flood_takes_no_memory(self):
@@ -258,7 +261,8 @@ class Floods(hosted.HostedTest):
         card = bytes.fromhex(machine.process.wait_for_line(r"net: card ([0-9a-f:]+),", 1)[1].replace(":", ""))
         frames = [card + make(self.dice) for _ in range(FRAMES)]
         with self.flood(frames, RATE):
-            # Linux gives a process memory when it is first written to: whatever is taken once is taken now.
+            # Linux allocates memory when a process first writes to it. So the first crowd makes the machine take the memory
+            # that it needs only once.
             self.assertEqual(Crowd(machine, maker, 10_000).failures(), [])
             before = resident_kib(machine.process.pid)
             self.assertEqual(Crowd(machine, maker, 20_000).failures(), [])
@@ -273,7 +277,7 @@ class Floods(hosted.HostedTest):
 
     @contextlib.contextmanager
     def flood(self, frames, rate=None):
-        """A flood that has begun, and ends."""
+        """A flood that has begun. It ends with the context."""
         lost, began = network.lost(hosted.TAP), time.monotonic()
         flood = Flood(frames, hosted.TAP, rate)
         try:
@@ -291,7 +295,7 @@ def resident_kib(pid):
 
 
 def tcp(dice, port, flags, payload=b"", source=None):
-    """A sound segment from anywhere, behind the destination's hardware address."""
+    """A well-formed segment from a random address, in a frame without the destination's hardware address."""
     source = socket.inet_aton(source) if source else bytes((10, 9, dice.choice((0, 7)), dice.randrange(3, 255)))
     to = socket.inet_aton(hosted.MACHINE)
     header = struct.pack(
@@ -320,7 +324,7 @@ def checksum(data):
 
 
 def garbage(dice):
-    """Frames that are nothing, or begin as something and go on as nothing."""
+    """A frame of random bytes, possibly after valid headers."""
     start = bytes((2, 1, 1, 1, 1, 1))
     noise = dice.randbytes(dice.randrange(46, 1400))
     source, to = bytes((10, 9, 0, dice.randrange(3, 255))), socket.inet_aton(hosted.MACHINE)

@@ -1,15 +1,17 @@
 """The promise: acknowledged mail is durable on the disk itself, not only in a cache that a power cut would empty.
 
-QEMU logs every write and flush of a machine under load (block driver `blklogwrites`), from the first write to a blank disk on.
-At each 250 and each QUIT the client notes how long the log is. Then the disk is made again as it might be after
-a power cut at a random place of the log: all up to the last flush before it, and of the writes behind that flush any subset,
-torn at sectors, or with garbage in them. The machine boots on it and must have every message acknowledged by then,
-whole, once, under its identifier; none in part; none that was deleted by then. New mail gets new identifiers. Before that,
-`barepost fsck` must find nothing but traces of the cut.
+QEMU logs every write and flush of a machine under load (block driver `blklogwrites`), from the first write to a blank
+disk. At each 250 and each QUIT the client notes the length of the log. Then the test makes disks as they might be after
+a power cut at a random position of the log. Such a disk has all writes up to the last flush before the cut. Of the later
+writes it has any subset, and some of them may be torn at sectors or contain garbage.
+
+On such a disk `barepost fsck` must find only traces of the cut. Then the machine boots on it. It must have every message
+that was acknowledged before the cut, whole, once, and under its identifier. It must have no part of a message, and no
+message that was deleted before the cut. New mail gets new identifiers.
 
 The disk is small, so that segments are cleaned and used again within the run.
 
-80 cuts take 8 minutes under TCG; --quick, 15 cuts, 1 to 2. A run is repeated with --seed, up to what timing changes.
+80 cuts take 8 minutes under TCG; --quick, with 15 cuts, takes 1 to 2. --seed repeats a run, except for its timing.
 """
 
 import shutil
@@ -24,9 +26,9 @@ from mail import DOMAIN, MessageMaker, uid_of
 
 USERS = ("ada", "grace", "barbara")
 DISK_BYTES = 96 << 20
-# Findings of fsck that every end of a machine may leave, and with which it says that nothing is wrong.
+# Findings of fsck that any end of a machine may cause. With only these, fsck reports no fault.
 USUAL = ("was interrupted before it was acknowledged", "of a journal's last block is missing; nothing is lost")
-# Those that are no more than traces of a cut.
+# All findings that are only traces of a cut.
 EXPLAINED = (*USUAL, "nothing is lost")
 
 
@@ -79,7 +81,7 @@ class FlushCuts(barepost.Test):
         return path
 
     def places(self, log, count):
-        """Where to cut, ascending: anywhere, and as often just before or behind a flush."""
+        """The positions of the cuts, ascending. Half of them are anywhere, and half are just before or after a flush."""
         end = len(log.entries)
         flushes = [i for i in range(end) if log.entries[i][2] & writelog.FLUSH]
         places = {self.dice.randrange(1, end + 1) for _ in range(count // 2)}
@@ -88,7 +90,7 @@ class FlushCuts(barepost.Test):
         return sorted(places)
 
     def check(self, command, disk, book, cut, case, twice):
-        """Boots on a disk after a cut and compares every mailbox with the ledger; perhaps once more after another cut."""
+        """Boots on a disk after a cut and compares every mailbox with the ledger. `twice`: again after another cut."""
         try:
             self.compare(command, disk, book, cut, twice)
         except AssertionError as error:
@@ -126,7 +128,7 @@ class FlushCuts(barepost.Test):
         status, said = barepost.fsck(disk)
         lines = said.splitlines()
         if status == 2:
-            # Until formatting has come to its end there is nothing to check; and no mailbox can have mail.
+            # Before the end of formatting, fsck cannot check the disk. No mailbox can have mail then.
             return [] if cut < 20 else lines
         findings = [line for line in lines if line.startswith("sector ")]
         if status != any(not line.endswith(USUAL) for line in findings):

@@ -12,7 +12,7 @@ class Forms:
     def __init__(self, address, certificate, user):
         """Logs in. `address`: the origin of the webmail."""
         context = ssl.create_default_context(cafile=certificate)
-        # A machine in a network of the test's own has no name.
+        # A machine in the test's own network has no name, so only its certificate is checked.
         context.check_hostname = address.startswith("https://localhost")
         self.address = address
         self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor())
@@ -20,7 +20,7 @@ class Forms:
         self.token = re.search(r'name="token" value="([^"]+)"', page)[1]
 
     def post(self, path, **fields):
-        """Sends a form. Returns the page that it leads to."""
+        """Sends a form. Returns the text of the page that follows."""
         return self._post(path, token=self.token, **fields)
 
     def _post(self, path, **fields):
@@ -29,6 +29,6 @@ class Forms:
             return answer.read().decode()
 
     def hold(self, seconds):
-        """Sets for how many seconds sending can be undone."""
+        """Sets the number of seconds for which sending can be undone."""
         saved = self.post("/mail/settings", do="save", hold=seconds)
         assert f'value="{seconds}" selected' in saved, saved

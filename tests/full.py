@@ -1,13 +1,13 @@
 """The promise: a full disk answers 452, loses nothing, and takes mail again when mail was deleted.
 
-A disk of 40 MiB is filled with messages of all sizes until the machine refuses one. Everything acknowledged is there; mail can
-still be read and deleted, over a restart too; what deletions give back takes new mail. This goes on for several rounds, the
-last with a power cut on the full disk.
+A disk of 40 MiB is filled with messages of all sizes until the machine refuses one. All acknowledged mail exists. Mail
+can still be read and deleted, also after a restart, and the space of deleted mail is used for new mail. There are
+several rounds. Each ends with a stop or a power cut on the full disk.
 
-A full file system of the host, below a disk that is sparse, is an error of the disk: the machine goes on answering, refuses
-mail, and has lost nothing of what it acknowledged.
+If the host's file system is full, writes to a sparse disk fail. The machine still answers, refuses mail, and loses no
+acknowledged mail.
 
-Takes 2 minutes under TCG; --quick, one round, a minute.
+It takes 2 minutes under TCG; --quick, with one round, takes a minute.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ DISK_BYTES = 40 << 20
 
 
 class FullDisk(barepost.Test):
-    # Otherwise each account has half of the disk, which is never full then.
+    # By default each account has a quota of half the disk, so the disk would never be full.
     configuration = barepost.Test.configuration + '[limits]\nquota = "unlimited"\n'
 
     def test_a_full_disk_refuses_loses_nothing_and_recovers(self):
@@ -42,7 +42,7 @@ class FullDisk(barepost.Test):
             self.check(machine, book)
             self.delete_half(machine, book)
             self.check(machine, book)
-            # Space comes back while the machine serves, not at once.
+            # The machine frees the space of deleted mail some time later.
             until(lambda: self.takes(machine, book, 100_000), 60, "mail is taken again", pause=0.5)
         self.check(machine, book)
         self.assertEqual(machine.stop(), 0)
@@ -51,7 +51,7 @@ class FullDisk(barepost.Test):
         self.check(self.boot(data), book)
 
     def test_an_emptied_disk_takes_as_much_as_before(self):
-        """Deleted mail gives all of its space back, again and again."""
+        """After each deletion of all mail, all space can be used again."""
         data = self.data()
         with open(data / "disk.img", "wb") as disk:
             disk.truncate(DISK_BYTES)
@@ -67,7 +67,7 @@ class FullDisk(barepost.Test):
                 self.delete(machine, book, user, share=1)
         barepost.say("taken until full: " + ", ".join(f"{stored >> 10} KiB" for stored in taken))
         self.assertGreater(taken[0], DISK_BYTES // 2)
-        # What comes last before the disk is full is of random size, and cleaning may not have come to its end.
+        # The last message before the disk is full has a random size, and cleaning may not be finished.
         self.assertGreater(min(taken), taken[0] * 0.7)
 
     def test_a_full_host_file_system_loses_no_mail(self):
@@ -81,7 +81,7 @@ class FullDisk(barepost.Test):
         self.addCleanup(machine.kill)
         refused = self.send_until_refused(machine, book)
         self.assertIn(refused.code, (451, 452), refused)
-        # Mail is read meanwhile, and each further message has its answer.
+        # On the full file system, mail can be read, and a further message gets a reply.
         self.check(machine, book)
         number = book.next_number()
         reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.maker.make(number, 300_000))
@@ -100,7 +100,7 @@ class FullDisk(barepost.Test):
         subprocess.run(["mount", "-t", "tmpfs", "-o", how, "none", folder], check=True)
 
     def send_until_refused(self, machine, book):
-        """Returns the reply of what was not taken."""
+        """Sends messages until one is refused. Returns the reply to it."""
         session = self.enterContext(machine.smtp())
         session.ehlo()
         for _ in range(400):
@@ -114,11 +114,11 @@ class FullDisk(barepost.Test):
         self.fail("the file system of the host is never full")
 
     def fill(self, machine, book):
-        """Sends until the disk is full; returns how many bytes were taken."""
+        """Sends messages until the disk is full. Returns the number of accepted bytes."""
         stored, refused = 0, 0
         session = machine.smtp()
         session.ehlo()
-        # Once a large one is refused smaller ones may still be taken; soon none is.
+        # After the refusal of a large message, smaller ones may still be accepted for a while.
         while refused < 10:
             size = self.dice.choice((300, 2000, 40_000, 400_000, 1_500_000) if not refused else (300, 2000))
             to = self.dice.choice(USERS)
@@ -140,7 +140,7 @@ class FullDisk(barepost.Test):
         return stored
 
     def takes(self, machine, book, size):
-        """Whether a message is taken now."""
+        """Whether the machine accepts a message of `size` bytes now."""
         number = book.next_number()
         reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.maker.make(number, size))
         self.assertIn(reply.code, (250, 452), reply)
@@ -153,7 +153,7 @@ class FullDisk(barepost.Test):
             self.delete(machine, book, user, share=0.5)
 
     def delete(self, machine, book, user, share):
-        """Deletes some of a mailbox, chosen at random."""
+        """Deletes a random share of the messages in a mailbox."""
         with machine.pop3(user) as session:
             numbers = {uidl: number for number, uidl in session.uidls().items()}
             contents = {number: book.maker.recognize(without_trace(raw)) for number, raw in session.retrieve(numbers.values())}
@@ -165,7 +165,7 @@ class FullDisk(barepost.Test):
             entry.deletion_sent = entry.deleted = book.clock()
 
     def check(self, machine, book):
-        """Every mailbox holds what it must, byte for byte."""
+        """Asserts that every mailbox has the expected messages, byte for byte."""
         for user in USERS:
             found, wrong = ledger.look(machine, book, user)
             wrong += book.check(user, found)

@@ -1,7 +1,7 @@
 """HTTP/2 clients that make the machine hold as much memory as they can, and read no response.
 
-All open their connections first, and request a page now and then meanwhile, since the host may be
-slow. Then all of them send their memory-consuming requests.
+First all clients open their connections. Since the host may be slow, they request a page now and
+then to stay connected. Then all of them send requests that consume memory.
 """
 
 import collections
@@ -20,20 +20,20 @@ INITIAL_WINDOW_SIZE = 4
 FIRST_STREAM = 1001
 # `:method: GET`, `:scheme: https`, `:path: /` and `:authority`.
 PAGE = b"\x82\x87\x84\x01\x09localhost"
-# Octets of a field that fills the dynamic table alone.
+# The size in octets of one field that fills the dynamic table.
 FIELD = 3_760
-# The longest wait for a handshake, and the time after which a client requests a page. Seconds.
+# The longest wait for a handshake, and the time after which a client requests a page, in seconds.
 PATIENCE, RENEWED_AFTER = 20, 15
 AT_ONCE = 16
 
 
 def frame(kind, flags, stream, payload):
-    """RFC 9113 section 4.1."""
+    """An HTTP/2 frame (RFC 9113 section 4.1)."""
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
 def integer(prefix_bits, number, first=0):
-    """RFC 7541 section 5.1."""
+    """An integer of HPACK (RFC 7541 section 5.1)."""
     most = (1 << prefix_bits) - 1
     if number < most:
         return bytes([first | number])
@@ -76,7 +76,7 @@ def pinned(count=100):
 
 
 class Hoard(contextlib.AbstractContextManager):
-    """Connections, one from each source, that have sent requests and are kept open."""
+    """One connection from each of `sources`. Each has sent the requests `text`, and stays open."""
 
     def __init__(self, text, sources):
         self._context = external_clients.any_certificate("h2")
@@ -113,7 +113,7 @@ class Hoard(contextlib.AbstractContextManager):
                 self._renewals.append((time.monotonic(), connection, stream + 2))
 
     def _say(self, connection, text):
-        """Whether the machine accepts it."""
+        """Sends bytes on a connection. Returns whether this succeeded."""
         try:
             connection.sendall(text)
         except OSError:

@@ -1,12 +1,12 @@
-"""The promise: the engine serves as a Linux process at a tap interface as the image does in QEMU.
+"""The promise: the engine as a Linux process at a tap interface serves as the image in QEMU does.
 
-`./barepost run --hosted --tap IF` prints the same lines, keeps the same mail in the same data folder, ends the same way, and says
-in one line, with status 2, why a tap interface can't be had. With several cores it does so on all of them, by a queue of the
-interface's for each or by one for all, and they end together.
+`./barepost run --hosted --tap IF` prints the same lines, keeps the same mail in the same data folder, and ends in the
+same way. If the tap interface is not available, it reports the reason in one line, with status 2. With several cores all
+of them serve, with a queue of the interface for each core or with one queue for all, and they end together.
 
-Over a bad wire bytes arrive right, and tshark finds nothing wrong with any frame that the machine sends.
+Over a bad wire all bytes arrive unchanged, and tshark finds no fault in any frame that the machine sends.
 
-Takes two minutes; --quick leaves nothing out.
+It takes two minutes. --quick runs the same tests.
 """
 
 import os
@@ -27,8 +27,8 @@ from processes import STOP_SECONDS, cpu_seconds, die_with_us, program
 LINUX, MACHINE = "10.9.0.1", "10.9.0.2"
 TAP = "tap0"
 ADA = f"ada@{DOMAIN}"
-# The run time of a core's thread that has served a client, in nanoseconds. A core without clients runs a thousandth of the time,
-# and notices of the store cost it less than a millisecond.
+# A core's thread has served a client if it ran for at least this time, in nanoseconds. A core without clients runs for a
+# thousandth of the elapsed time, and messages of the store cost it less than a millisecond.
 WORKED = 10_000_000
 CONFIGURATION = (
     barepost.CONFIGURATION
@@ -54,7 +54,7 @@ class Hosted(barepost.Run):
 
 class HostedTest(barepost.Test):
     configuration = CONFIGURATION
-    # Of each machine; the command line says it for tests that don't.
+    # The number of cores of each machine. None: the number on the command line.
     cores = None
 
     def setUp(self):
@@ -104,7 +104,7 @@ class Serving(HostedTest):
             self.assertEqual(machine.deliver("sender@client.test", ADA, maker.make(number, size)).code, 250)
         for number, found in enumerate(machine.mailbox("ada")):
             self.assertSame(found.content, maker.make(number, sizes[number]))
-        # Linux cuts and joins nothing on a tap: a frame longer than the MTU was handed over whole.
+        # Linux neither cuts nor joins frames on a tap. So a frame longer than the MTU was passed on whole.
         for way, (frames, octets) in network.traffic(TAP, before).items():
             barepost.say(f"{way}: {octets / frames:.0f} bytes a frame")
             if way == "to the machine":
@@ -123,7 +123,7 @@ class Serving(HostedTest):
 
 
 class OverAWire(barepost.Test):
-    """The machine behind a wire that loses, repeats, reorders, corrupts and delays; Linux at the wire's other end."""
+    """The machine at one end of a wire that loses, repeats, reorders, corrupts and delays frames. Linux is at the other end."""
 
     configuration = CONFIGURATION
 
@@ -158,11 +158,11 @@ class OverAWire(barepost.Test):
         frames = bytearray(capture.read_bytes())
         segment = frames.rindex(bytes.fromhex(card.replace(":", "")) + b"\x08\x00") + 8 + 20
         checksum, urgent = slice(segment + 16, segment + 18), slice(segment + 18, segment + 20)
-        # An urgent pointer of what the checksum was makes the checksum zero, for which Linux writes its complement.
+        # With the old checksum as the urgent pointer, the new checksum is zero. Linux writes 0xFFFF for zero.
         frames[urgent], frames[checksum] = frames[checksum], b"\xff\xff"
         capture.write_bytes(frames)
         self.assertEqual(unsound_frames(capture, card), [])
-        # tshark would have reported one.
+        # Control: tshark reports a really wrong checksum.
         frames[segment + 6] ^= 1
         capture.write_bytes(frames)
         self.assertEqual(len(unsound_frames(capture, card)), 1)
@@ -170,8 +170,8 @@ class OverAWire(barepost.Test):
 
 def unsound_frames(capture, card):
     """
-    What tshark finds malformed, or with a checksum that is wrong, of what a card has sent. A checksum of 0xFFFF in place of zero is
-    right (RFC 1071: there are two zeros), and is what Linux writes where it fills one in; tshark remarks upon it.
+    The frames of a card that tshark finds malformed, or that have a wrong checksum. A checksum of 0xFFFF in place of zero
+    is correct (RFC 1071: there are two zeros). Linux writes it when it fills in a checksum, and tshark reports it.
     """
     wrong = " or ".join(
         ["_ws.malformed", '_ws.expert.group == "Malformed"', '(_ws.expert.group == "Checksum" and not tcp.checksum.ffff)']
@@ -198,7 +198,7 @@ class Ending(HostedTest):
                 self.assertEqual(reader.uidls(), identifiers)
             message = maker.make(number, 50_000)
             self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
-            # Killed with a message half way in.
+            # The machine is killed while a message arrives.
             amid = self.enterContext(machine.smtp())
             amid.ehlo()
             amid.envelope("sender@client.test", ADA)
@@ -244,9 +244,9 @@ class Ending(HostedTest):
         data = self.data()
         machine = self.boot(data)
         self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 3000)).code, 250)
-        # Linux lets no process sleep over more files than its limit, and an engine that cannot sleep panics.
+        # Linux lets no process poll more files than its limit. An engine that cannot sleep panics.
         resource.prlimit(machine.process.pid, resource.RLIMIT_NOFILE, (1, 1))
-        # With several cores one hears of it, and the others, which sleep, must not go on.
+        # The connection wakes one of several cores. The other cores, which sleep, must also end.
         with socket.socket() as knocking:
             knocking.settimeout(1)
             knocking.connect_ex((MACHINE, 25))
@@ -258,7 +258,7 @@ class Ending(HostedTest):
 
 
 class EndingWithFourCores(Ending):
-    """All of that again: each client may have another core."""
+    """The tests of `Ending` with four cores. Different cores may serve the clients."""
 
     cores = 4
 
@@ -267,8 +267,9 @@ class ManyCores(HostedTest):
     cores = 4
 
     def exchange(self, machine):
-        """Many clients send at once, to one mailbox each, and others fetch each mailbox exactly. This is repeated until every core has
-        served clients, since chance picks the core, but not forever. Returns the run time of each core's thread, in nanoseconds."""
+        """Many clients send at the same time, to one mailbox each. Then others fetch each mailbox exactly. This is repeated
+        until every core has served clients, but not forever: chance selects the core of a client. Returns the run time of
+        each core's thread, in nanoseconds."""
         before, maker, failures = core_times(machine), MessageMaker(barepost.options.seed), []
         sent = {user: [maker.make(number, 40_000 if number % 3 else 900) for number in range(at, 40, len(barepost.USERS))]
                 for at, user in enumerate(barepost.USERS)}
@@ -336,7 +337,7 @@ class ManyCores(HostedTest):
 
 
 def core_times(machine):
-    """For how long each core's thread ran, in nanoseconds, by its name."""
+    """The run time of each core's thread in nanoseconds, by the name of the thread."""
     times = {}
     for thread in pathlib.Path(f"/proc/{machine.process.pid}/task").iterdir():
         name = (thread / "comm").read_text().strip()
@@ -346,7 +347,7 @@ def core_times(machine):
 
 
 class Refusing(HostedTest):
-    # Linux gives queues of a multi-queue interface to any process that asks.
+    # Linux gives queues of a multi-queue interface to any process, so these tests use one queue.
     cores = 1
 
     def refused(self, tap, *expected, data=None, child=die_with_us):

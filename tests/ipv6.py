@@ -1,9 +1,9 @@
 """The promise: over IPv6 the machine serves Linux's own programs as it does over IPv4.
 
-The machine is a Linux process at a tap interface, in a network of the test's own: Linux is its neighbour, and its router when
-the test says what a router says. `ping -6`, smtplib and poplib come over IPv6 alone.
+The machine is a Linux process at a tap interface, in the test's own network. Linux is its neighbour. When the test sends
+router advertisements, Linux is also its router. `ping -6`, smtplib and poplib use only IPv6.
 
-Takes 20 seconds; --quick leaves nothing out.
+It takes 20 seconds. --quick runs the same tests.
 """
 
 import poplib
@@ -45,7 +45,7 @@ class Hosted(barepost.Run):
 
 
 class Router:
-    """Linux as a router that says so, twice a second: it has no such program of its own, and the message is short."""
+    """Sends router advertisements twice a second, so that Linux acts as a router. Linux has no program for this."""
 
     def __init__(self, lifetime=1800):
         self.message = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, lifetime, 0, 0)
@@ -60,7 +60,7 @@ class Router:
             index = socket.if_nametoindex(TAP)
             speaker.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
             speaker.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
-            # Or Linux would listen to itself, and form an address of its own.
+            # Otherwise Linux would receive its own advertisements, and form an address.
             speaker.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
             while not self.stopped.wait(0.5):
                 speaker.sendto(self.message, ("ff02::1", 0, 0, index))
@@ -131,7 +131,8 @@ class Advertised(Ipv6Test):
     configuration = barepost.CONFIGURATION + ACCESS
 
     def advertised_address(self, machine):
-        # `run` cannot know when it serves at an address that it does not know, and while accounts are made a ping may go unanswered.
+        # `run` does not know the address, so it cannot report when the machine is ready. While the machine creates
+        # accounts, it may not answer a ping.
         machine.process.wait_for_line(r"\] serving ", barepost.READY_SECONDS)
         found = machine.process.wait_for_line(r"\] net: .*(fe80:[0-9a-f:]+)/64, (fd00:10:[0-9a-f:]+)/64", 30)
         return found[1], found[2]
@@ -165,7 +166,7 @@ class Advertised(Ipv6Test):
             return found and found[1]
 
         self.assertIn(state(), ("REACHABLE", "DELAY", "STALE", "PROBE"))
-        # Linux asks whether its neighbour is still there once it has heard nothing of it for a while.
+        # This makes Linux check whether its neighbour is reachable, as it does after a time without frames of it.
         network.ip(f"-6 neigh change {address} dev {TAP} nud probe")
         until(lambda: state() == "REACHABLE", 10, "an answer to Linux's question")
 

@@ -1,9 +1,9 @@
-"""What a machine owes its clients after a power cut, by what they were told.
+"""The messages that a machine must have after a power cut, by the replies that its clients got.
 
-A `Ledger` keeps, for each message and recipient, when sending it began and when it was acknowledged, and the same for
-deletions. "When" is a number that only grows: the time, or the length of the log of everything that was written to the
-disk (`clock`). For any moment up to which a disk is known to be durable the ledger then says what must be in a mailbox, what
-may be, and what must not. Anything it does not allow is a broken promise.
+A `Ledger` records for each message and recipient the moments of its sending and of its acknowledgment. It records the
+same for deletions. A moment is a number that only grows: the time, or the length of the log of all writes to the disk
+(`clock`). If a disk is durable up to a moment, the ledger knows which messages must be in a mailbox, which may be there,
+and which must not be. Any deviation is a broken promise.
 
     sent ─────── acknowledged ─────────────── deletion sent ─────── deletion acknowledged
     maybe there        must be there                    maybe there             must be gone
@@ -18,10 +18,10 @@ from mail import ANSWER_SECONDS, DOMAIN, Gone, uid_of, without_trace
 from processes import Late
 
 NEVER = float("inf")
-# Later than whatever happened, and before `NEVER`.
+# Later than every recorded moment, and before `NEVER`.
 NOW = 1e300
-# By then every client has given up that hears nothing more. One whose connection Linux had set up and QEMU not yet taken when it
-# was killed is never told that it is gone.
+# After this time every client without an answer has given up. If QEMU is killed before it accepts a connection that Linux
+# has set up, the client is not told that the connection is gone.
 GIVEN_UP_SECONDS = ANSWER_SECONDS + 20
 
 
@@ -33,7 +33,7 @@ class Entry:
     acknowledged: float = NEVER
     deletion_sent: float = NEVER
     deleted: float = NEVER
-    # Set once a client has seen it.
+    # The unique identifier, once a client has seen the message.
     uidl: str | None = None
 
     def must_be_there(self, moment):
@@ -44,7 +44,7 @@ class Entry:
 
 
 class Ledger:
-    """What is owed to each user."""
+    """The messages that the machine must have for each user."""
 
     def __init__(self, maker, users, clock=time.monotonic):
         self.maker = maker
@@ -59,15 +59,16 @@ class Ledger:
             return self._next
 
     def acknowledged(self):
-        """How many messages were acknowledged, each counted once for each mailbox."""
+        """The number of acknowledged messages, counted once for each mailbox."""
         return sum(entry.acknowledged < NEVER for box in self.entries.values() for entry in box.values())
 
     def deleted(self):
         return sum(entry.deleted < NEVER for box in self.entries.values() for entry in box.values())
 
     def check(self, user, found, moment=NOW):
-        """What is wrong with a mailbox that was found as {message number: UIDL, or None for a damaged one}, at a disk that is
-        whole up to `moment`: a list of sentences. Nothing may be in flight.
+        """Checks the content of a mailbox on a disk that is durable up to `moment`. Returns a list of faults as sentences.
+
+        `found`: {message number: UIDL, or None for a damaged message}. No request may be in progress.
         """
         wrong = []
         box = self.entries[user]
@@ -85,7 +86,7 @@ class Ledger:
         return wrong
 
     def settle(self, user, found):
-        """From here on, what was found in a mailbox after a cut is there, and what was not found is gone."""
+        """Updates the ledger after a cut: messages that were found count as acknowledged, and all others as deleted."""
         now = self.clock()
         for number, entry in self.entries[user].items():
             if number in found:
@@ -97,9 +98,9 @@ class Ledger:
 
 
 def look(machine, ledger, user, sample=None):
-    """Fetches a mailbox: ({message number: UIDL}, what is wrong in itself).
+    """Fetches a mailbox. Returns ({message number: UIDL}, faults in the mailbox itself).
 
-    With `sample` only those messages whose UIDL is new to the ledger are fetched, and so many others.
+    With `sample` it fetches only messages with a UIDL that is new to the ledger, and `sample` other messages.
     """
     known = {entry.uidl: number for number, entry in ledger.entries[user].items() if entry.uidl and entry.deleted == NEVER}
     found, wrong = {}, []
@@ -133,9 +134,9 @@ def look(machine, ledger, user, sample=None):
 
 
 class Load:
-    """Clients that send and delete until the machine is gone or they are told to stop, and keep the ledger.
+    """Clients that send and delete messages until they are stopped, and record this in the ledger.
 
-    `may_be_full`: an answer of 452 is no failure.
+    `may_be_full`: a reply of 452 is not a failure.
     """
 
     def __init__(self, machine, ledger, seed, senders=4, may_be_full=False, sizes=(200, 1000, 3000, 20_000, 150_000)):
@@ -150,7 +151,7 @@ class Load:
             thread.start()
 
     def stop(self, seconds=GIVEN_UP_SECONDS):
-        """Ends the load, or sees it end after a cut. Errors: what a client saw that it should never see."""
+        """Stops the clients. Errors: a client got a wrong answer, or still waits for one."""
         self._stop.set()
         for thread in self._threads:
             thread.join(seconds)
@@ -164,7 +165,7 @@ class Load:
             try:
                 job(users, dice)
             except (Gone, OSError):
-                # The power is gone, or not yet back.
+                # The machine does not run at the moment.
                 self._stop.wait(0.05)
             except Exception as error:
                 self.failures.append(error)
@@ -192,14 +193,14 @@ class Load:
                     for entry in entries:
                         entry.acknowledged = min(entry.acknowledged, now)
                 elif reply.code == 452 and self._may_be_full:
-                    # A recipient that is refused leaves the transaction open.
+                    # The refusal of a recipient leaves the transaction open.
                     session.command("RSET")
                     self._stop.wait(0.2)
                 elif reply.code != 421:
                     raise AssertionError(f"message {number} of {size} bytes was refused: {reply}")
 
     def _delete(self, users, dice):
-        """One session that looks at what is new, and deletes some of what it knows."""
+        """One session that identifies new messages, and deletes some of all messages."""
         user = dice.choice(users)
         with self.machine.pop3(user) as session:
             there = self._recognize(user, session)
@@ -216,7 +217,7 @@ class Load:
         self._stop.wait(0.05)
 
     def _recognize(self, user, session):
-        """The entries of the messages in a session, by their numbers in it. What is seen here is durable already."""
+        """The entries of the messages in a session, by their numbers. Messages that a session shows are already durable."""
         box = self.ledger.entries[user]
         known = {entry.uidl: entry for entry in list(box.values()) if entry.uidl}
         uidls = session.uidls()

@@ -1,10 +1,10 @@
-"""The promise: under load nothing is refused, everything acknowledged is stored, and nothing is stored twice.
+"""The promise: under load no message is refused, and each acknowledged message is stored exactly once.
 
-Postfix's own load generator, `smtp-source`, sends 10,000 messages of 1 KB over 1, 10 and 100 sessions at once, with a
-connection for each message and with connections that are used again, and 100 messages of 2 MB. Each message has a
-Message-Id of its own. After each run all of it is fetched by POP3, looked at, and deleted.
+Postfix's load generator, `smtp-source`, sends 10,000 messages of 1 KB over 1, 10 and 100 sessions at a time. It uses a
+connection for each message, or connections for many messages. It also sends 100 messages of 2 MB. Each message has its
+own Message-Id. After each run all messages are fetched by POP3, checked, and deleted.
 
-Takes 3 minutes under TCG; --quick, with a tenth of the messages, 20 seconds.
+It takes 3 minutes under TCG; --quick, with a tenth of the messages, takes 20 seconds.
 """
 
 import asyncio
@@ -26,9 +26,10 @@ MESSAGE_ID = re.compile(rb"^Message-Id: <([^>]+)>\r\n", re.M)
 class Door:
     """A queue in front of a forwarded port, for many clients at once.
 
-    QEMU's user network lets one connection wait at a forwarded port (its listen() has a backlog of 1), and Linux makes a
-    client that finds that place taken try again after a second, then three, then seven. So clients connect here, and
-    are passed on one by one: once one has been greeted, the next is let through. From then on nothing is held back.
+    In QEMU's user network only one connection can wait at a forwarded port, because its listen() has a backlog of 1. Linux
+    retries the SYN of another client after a second, then three, then seven. So clients connect to this queue, which
+    connects them to the machine one by one: the next one follows after the greeting of the one before. After its greeting a
+    connection is not delayed.
     """
 
     def __init__(self, port):
@@ -80,7 +81,7 @@ class Door:
 
 class Load(barepost.SharedMachineTest):
     def loaded(self, messages, payload, sessions, reuse=False):
-        """Sends messages with `payload` bytes below the header, and checks what was stored."""
+        """Sends messages with `payload` bytes below the header, and checks the stored messages."""
         door = self.enterContext(Door(self.machine.ports + barepost.SMTP))
         arguments = [
             program("smtp-source"), "-m", messages, "-l", payload, "-s", sessions, "-f", "sender@client.test", "-t", ADA,
@@ -92,7 +93,7 @@ class Load(barepost.SharedMachineTest):
             preexec_fn=die_with_us,
         )
         sent = time.monotonic() - began
-        # It ends with an error at the first refusal.
+        # smtp-source ends with an error at the first refusal.
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
         began = time.monotonic()
@@ -114,7 +115,7 @@ class Load(barepost.SharedMachineTest):
                      f"{messages / sent:.0f} a second sent, {messages / fetched:.0f} fetched")
 
     def marker(self, content, payload):
-        """The Message-Id of a message that is otherwise as smtp-source makes them."""
+        """The Message-Id of a message. Checks that the rest is as smtp-source makes it."""
         head, body = content.split(b"\r\n\r\n", 1)
         if len(body) - payload not in (0, 2) or body.translate(None, b"0123456789X\r\n"):
             self.fail(f"not as it was sent: {len(body)} bytes instead of {payload}: {body[:100]!r}")

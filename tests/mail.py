@@ -1,5 +1,5 @@
-"""SMTP and POP3 clients that see every byte, send exactly what they are told to send, and repair nothing; and messages that
-can be recognized.
+"""SMTP and POP3 clients that show every received byte and send exactly the given bytes, and messages that can be
+recognized.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import socket
 
 DOMAIN = "barepost.test"
 PASSWORD = "correct horse battery staple"
-# An answer under emulation on a busy host: a password hash, a flush, a 50 MB message.
+# The longest wait for an answer, under emulation on a busy host: a password hash, a flush, or a 50 MB message.
 ANSWER_SECONDS = 60
 
 
@@ -18,7 +18,7 @@ class Gone(OSError):
 
 
 class Lines:
-    """A connection that speaks in CRLF lines; nothing is hidden or repaired."""
+    """A connection of CRLF lines. Nothing is hidden or repaired."""
 
     def __init__(self, port, timeout=ANSWER_SECONDS, source=None, host="127.0.0.1"):
         self.socket = socket.create_connection((host, port), timeout, source)
@@ -41,7 +41,7 @@ class Lines:
         self.socket.close()
 
     def reset(self):
-        """Tears the connection down with a TCP reset."""
+        """Ends the connection with a TCP reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.socket.close()
 
@@ -61,7 +61,7 @@ class Lines:
         return line
 
     def block(self):
-        """The lines up to the one with a single dot, unstuffed, each with its CRLF."""
+        """The lines up to a line with a single dot, without dot-stuffing, each with its CRLF."""
         while True:
             at = self._start
             if self._buffer.startswith(b".\r\n", at):
@@ -79,7 +79,7 @@ class Lines:
         return data.replace(b"\r\n.", b"\r\n")
 
     def _scan_for_end(self, at):
-        """Receives until an end of block may be there, without looking at any byte twice."""
+        """Receives bytes until an end of block may have arrived. Examines each byte once."""
         searched = len(self._buffer)
         while True:
             self._more()
@@ -89,7 +89,7 @@ class Lines:
             searched = len(self._buffer)
 
     def _more(self):
-        """Receives something; forgets what was read. `_dropped` tells how far the buffer moved."""
+        """Receives bytes, and drops those that were read. `_dropped` is the number of dropped bytes."""
         self._dropped = 0
         if self._start > 1 << 20 or self._start == len(self._buffer):
             self._dropped = self._start
@@ -101,7 +101,7 @@ class Lines:
         self._buffer += data
 
     def is_closed_within(self, seconds):
-        """Whether the other side closes. Bytes before that are ignored."""
+        """Whether the other side closes within `seconds`. Ignores bytes that arrive before."""
         self.socket.settimeout(seconds)
         try:
             while True:
@@ -130,7 +130,7 @@ class Reply:
 
 
 def stuffed(message):
-    """A message as DATA carries it, with its final dot."""
+    """A message with dot-stuffing and the final dot, as it follows DATA."""
     data = message.replace(b"\r\n.", b"\r\n..")
     if data.startswith(b"."):
         data = b"." + data
@@ -138,7 +138,7 @@ def stuffed(message):
 
 
 class Smtp(Lines):
-    """An SMTP client that sends exactly what it is told to send."""
+    """An SMTP client that sends exactly the given lines."""
 
     def __init__(self, port, **how):
         super().__init__(port, **how)
@@ -171,7 +171,7 @@ class Smtp(Lines):
         return {text.partition(" ")[0].upper(): text.partition(" ")[2] for text in reply.texts[1:]}
 
     def envelope(self, sender, recipients, parameters=""):
-        """MAIL and RCPT, pipelined; returns the first reply that refuses, or None."""
+        """Sends MAIL and RCPT, pipelined. Returns the first reply that refuses, or None."""
         recipients = [recipients] if isinstance(recipients, str) else recipients
         lines = [f"MAIL FROM:<{sender}>{parameters}"] + [f"RCPT TO:<{recipient}>" for recipient in recipients]
         self.send("".join(f"{line}\r\n" for line in lines).encode())
@@ -179,7 +179,7 @@ class Smtp(Lines):
         return next((reply for reply in replies if not reply.is_positive), None)
 
     def deliver(self, sender, recipients, message, parameters=""):
-        """A whole transaction with DATA; returns the last reply, or the first that refuses."""
+        """Runs a whole transaction with DATA. Returns the last reply, or the first reply that refuses."""
         if refusal := self.envelope(sender, recipients, parameters):
             return refusal
         reply = self.command("DATA")
@@ -189,7 +189,7 @@ class Smtp(Lines):
         return self.reply()
 
     def deliver_in_chunks(self, sender, recipients, message, chunk, parameters=""):
-        """A whole transaction with BDAT, in chunks of so many bytes (RFC 3030), the last one marked LAST."""
+        """Runs a whole transaction with BDAT (RFC 3030). All chunks but the last have `chunk` bytes."""
         if refusal := self.envelope(sender, recipients, parameters):
             return refusal
         at = 0
@@ -213,18 +213,19 @@ class Refused(AssertionError):
 
 
 class Found:
-    """A message as POP3 gave it."""
+    """A message that was fetched over POP3."""
 
     def __init__(self, number, uidl, size, raw):
         self.number, self.uidl, self.size, self.raw = number, uidl, size, raw
 
     @property
     def content(self):
-        """What was sent: the message below the trace headers that the server added."""
+        """The message as it was sent: the part below the trace headers that the server added."""
         return without_trace(self.raw)
 
 
-# One Return-Path, the signatures of what was submitted, and one Received, which ends with its date; what follows is the client's.
+# The trace headers: one Return-Path, the signatures if the message was submitted, and one Received, which ends with its
+# date. The client's message follows.
 TRACE = re.compile(
     rb"Return-Path: <[^\r\n]*> *\r\n"
     rb"(?:DKIM-Signature: [^\r\n]*\r\n(?: [^\r\n]*\r\n)*)*"
@@ -265,12 +266,12 @@ class Pop3(Lines):
         return line[4:]
 
     def command(self, line):
-        """Says a line and returns the text of its positive answer."""
+        """Sends a line. Returns the text of the positive answer."""
         self.send(line.encode() + b"\r\n")
         return self.answer()
 
     def listing(self, line):
-        """Says a line and returns the lines of its multi-line answer, as text."""
+        """Sends a line. Returns the lines of the multi-line answer, as text."""
         self.command(line)
         return self.block().decode("utf-8", "replace").split("\r\n")[:-1]
 
@@ -292,11 +293,11 @@ class Pop3(Lines):
         return dict((int(n), uidl) for n, uidl in (line.split() for line in self.listing("UIDL")))
 
     def retrieve(self, numbers):
-        """Yields (number, message) for each."""
+        """Yields (number, message) for each of `numbers`."""
         return self._blocks(numbers, "RETR {}")
 
     def heads(self, numbers):
-        """Yields (number, header) for each."""
+        """Yields (number, header) for each of `numbers`."""
         return self._blocks(numbers, "TOP {} 0")
 
     def _blocks(self, numbers, command):
@@ -339,7 +340,7 @@ def empty(machine, user):
 
 
 def uid_of(uidl):
-    """The numbers in a unique identifier, which grow from message to message of one mailbox."""
+    """The numbers in a unique identifier. They grow from message to message of a mailbox."""
     return tuple(int(number, 16) for number in re.findall(r"[0-9a-fA-F]+", uidl))
 
 
@@ -367,7 +368,7 @@ class MessageMaker:
         return b"".join(lines)
 
     def recognize(self, content):
-        """The number of a message that came back. Errors: it is not ours, or not as it was sent."""
+        """The number of a fetched message. Errors: the message is not from this maker, or has changed."""
         match = self.NUMBER.search(content[:600])
         if not match or int(match[1]) != self.seed:
             raise AssertionError(f"not a message that was sent: {content[:200]!r}")

@@ -1,9 +1,9 @@
-"""Firefox, driven over its own Marionette protocol: no other program is needed.
+"""Firefox, driven over its own Marionette protocol, without another program.
 
-It has the few methods of `webdriver.Browser` that a test of both browsers uses. Preferences that Firefox sets for tests
-(`remote.prefs.recommended`) stay off, since they forbid it to connect or to look names up ahead of time.
+The class has the methods of `webdriver.Browser` that the test of both browsers uses. The preferences that Firefox
+recommends for tests (`remote.prefs.recommended`) stay off, because they prevent connections and look-ups in advance.
 
-Answers to: https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html.
+Source: https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import socket
 from processes import Process, program, until
 from webdriver import ANSWER_SECONDS, ELEMENT, START_SECONDS
 
-# Firefox contacts nothing by itself. For pages it has the defaults of users.
+# With these preferences Firefox contacts no host by itself. For pages it has the default preferences of users.
 PREFERENCES = {
     "marionette.port": 0,
     "remote.prefs.recommended": False,
@@ -29,7 +29,7 @@ PREFERENCES = {
 
 
 class Firefox:
-    """One Firefox with one window, on an empty profile in `folder`. It takes any certificate."""
+    """One Firefox with one window, on an empty profile in `folder`. It accepts any certificate."""
 
     def __init__(self, folder):
         folder.mkdir(parents=True)
@@ -49,7 +49,7 @@ class Firefox:
             raise
 
     def close(self):
-        """Ends it, with all that it started."""
+        """Ends Firefox and all processes that it started."""
         if self._connection:
             self._connection.close()
         with contextlib.suppress(ProcessLookupError):
@@ -73,7 +73,7 @@ class Firefox:
         self._rest += piece
 
     def command(self, name, **parameters):
-        """A WebDriver command, and its value."""
+        """Runs a WebDriver command. Returns its value."""
         self._number += 1
         message = json.dumps([0, self._number, f"WebDriver:{name}", parameters]).encode()
         self._connection.sendall(b"%d:%s" % (len(message), message))
@@ -98,14 +98,14 @@ class Firefox:
         return self.command("GetWindowHandles")
 
     def run(self, script, *arguments):
-        """The value of a script's `return`. The driver runs it in the page."""
+        """Runs a script in the page. Returns the value of its `return`."""
         return self.command("ExecuteScript", script=script, args=list(arguments))
 
     def _one(self, css):
         return self.command("FindElement", using="css selector", value=css)[ELEMENT]
 
     def click(self, css):
-        """Clicks on an element as a person would."""
+        """Clicks on an element, as a person does."""
         self.command("ElementClick", id=self._one(css))
 
     def enter(self, css):

@@ -1,9 +1,9 @@
-"""A network of the test's own: a namespace with tap interfaces, which vanishes with the process that made it.
+"""The test's own network: a network namespace with tap interfaces, which vanishes with the process that made it.
 
-Interfaces can be joined by a wire that is as bad as a test wants it (tests/wire).
+A wire with chosen impairments can connect two interfaces (tests/wire).
 
-The process moves into the namespace before it starts anything; nothing outside of it sees or is seen, and there is nothing
-to clean up, however the test ends.
+The process moves into the namespace before it starts anything. The namespace is isolated from the host's network, and
+needs no clean-up.
 """
 
 import ctypes
@@ -18,8 +18,8 @@ CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x2_0000, 0x1000_0000, 0x4000_0000
 
 
 def enter():
-    """Moves this process, which must not have started a thread yet, into a network of its own. Ends it where that is not
-    permitted."""
+    """Moves this process into a new network namespace. The process must not have started a thread before. Ends the process
+    if this is not permitted."""
     user, group, libc = os.getuid(), os.getgid(), ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) != 0:
         # A user other than root may be root in a user namespace.
@@ -36,7 +36,7 @@ def enter():
 
 
 def show():
-    """Lets /sys, for this process and its children, tell of the network that it has entered."""
+    """Makes /sys show the network that this process has entered, to the process and its children."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
         sys.exit("mount namespaces are not permitted here: this test needs root with CAP_SYS_ADMIN")
     for arguments in (["--make-rprivate", "/"], ["-t", "sysfs", "sysfs", "/sys"]):
@@ -51,8 +51,8 @@ def ip(arguments):
 
 
 def make_tap(name, address=None, owner=None, queues=""):
-    """A tap interface; up, and with an address like `10.0.0.1/24` when one is given. `queues`: `multi_queue` for as many as there are
-    cores at its other end."""
+    """Makes a tap interface, with an address like `10.0.0.1/24` if one is given. `queues`: `multi_queue` allows one queue for
+    each core at its other end."""
     ip(f"tuntap add dev {name} mode tap {queues}" + (f" user {owner}" if owner is not None else ""))
     if address:
         ip(f"addr add {address} dev {name}")
@@ -60,8 +60,8 @@ def make_tap(name, address=None, owner=None, queues=""):
 
 
 def join(bridge, *names):
-    """A bridge of interfaces, which has no address of its own, and does not answer for those of other interfaces (as Linux would:
-    frames for them would come in here, past any wire)."""
+    """Makes a bridge of interfaces, without an address. ARP is off: otherwise Linux would answer here for the addresses of
+    other interfaces, and frames for them would bypass the wire."""
     ip(f"link add {bridge} type bridge")
     ip(f"link set {bridge} arp off up")
     for name in names:
@@ -69,7 +69,7 @@ def join(bridge, *names):
 
 
 class Wire:
-    """A wire between two tap interfaces; `there` and `back` say how frames fare, as tests/wire has it."""
+    """A wire between two tap interfaces. `there` and `back`: the impairments of each direction, in the syntax of tests/wire."""
 
     _program = None
 
@@ -91,21 +91,21 @@ class Wire:
             raise AssertionError(f"wire: {self.cut()}")
 
     def cut(self):
-        """Ends it; returns what became of the frames, for people."""
+        """Ends the wire. Returns its counters of frames as text for people."""
         said, complaints = self._process.communicate(timeout=20)
         return (said + complaints).strip()
 
 
 def traffic(name, before=None):
-    """(frames, bytes) in each direction through a tap interface, as Linux counts them; since `before`, when given."""
+    """(frames, bytes) in each direction through a tap interface, as Linux counts them. `before`: earlier counts to subtract."""
     numbers = _counted(name)
-    # What Linux receives is what the machine sent.
+    # Linux receives the frames that the machine sends.
     counts = {"from the machine": (numbers[1], numbers[0]), "to the machine": (numbers[9], numbers[8])}
     return {way: tuple(now - then for now, then in zip(counts[way], (before or {}).get(way, (0, 0)))) for way in counts}
 
 
 def lost(name):
-    """Frames to the machine at a tap interface that found no room there, as Linux counts them."""
+    """The number of frames to the machine for which a tap interface had no room, as Linux counts them."""
     return _counted(name)[11]
 
 
@@ -119,7 +119,7 @@ def _counted(name):
 
 
 def without_rights_to_networks():
-    """In the child, before it becomes its program: takes away CAP_NET_ADMIN for good (PR_CAPBSET_DROP), and lets it die with the test."""
+    """Runs in a child before exec. Drops CAP_NET_ADMIN (PR_CAPBSET_DROP), and lets the child die with the test."""
     die_with_us()
     cap_net_admin = 12
     ctypes.CDLL(None).prctl(24, cap_net_admin, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""Servers of other projects, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim, Postfix's smtp-sink and rspamd.
+"""Servers of other projects, on hosts in the test's own network: NSD, Unbound, Postfix, Exim, smtp-sink and rspamd.
 
-They lie below target/tools, where they were unpacked and never installed. What they need of a host (accounts of their own, a resolver, a folder that these may enter) they find in a namespace of mounts,
-which vanishes with the process that made it.
+They are unpacked below target/tools, and not installed. They need accounts, a resolver, and a folder that these accounts
+may enter. A mount namespace provides these, and vanishes with the process that made it.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from processes import ROOT, Process, children, until
 
 TOOLS = ROOT / "target" / "tools"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-# Where peers keep what they have. Their own accounts could not enter the folders above a test's.
+# The folder of the peers' files. The peers' accounts cannot enter the folders above a test's folder.
 PLACE = pathlib.Path("/mnt")
 READY_SECONDS = 30
 
 
 def enter(resolver=None):
-    """Moves this process into a network and mounts of its own. `resolver`: the name server that programs here ask."""
+    """Moves this process into new namespaces of networks and mounts. `resolver`: the name server for programs in them."""
     network.enter()
     network.show()
     _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", PLACE)
@@ -43,7 +43,7 @@ def enter(resolver=None):
 
 
 def _put_over(path, text):
-    """Lets programs here find this text in a file of the host's."""
+    """Replaces the content of a file of the host by `text`, only in this mount namespace."""
     copy = PLACE / path.name
     copy.write_text(text)
     _mount("--bind", copy, path.resolve())
@@ -56,13 +56,14 @@ def _mount(*arguments):
 
 
 def add_hosts(*addresses):
-    """Hosts at addresses of the Internet."""
+    """Adds hosts with these public addresses."""
     for address in addresses:
         network.ip(f"addr add {address} dev lo")
 
 
 class Nsd(Process):
-    """A name server that has these zones: {name: lines of a zone file}. `signed`: the names of those that are signed (DNSSEC), each with a key of its own."""
+    """A name server for `zones`: {name: lines of a zone file}. `signed`: the names of the zones that are signed (DNSSEC), each
+    with its own key."""
 
     def __init__(self, folder, address, zones, signed=()):
         self.folder = pathlib.Path(folder, f"zones-{address}")
@@ -97,7 +98,7 @@ class Nsd(Process):
         self.wait_for_line("nsd started", READY_SECONDS)
 
     def _sign(self, zone):
-        """Answers the name of the zone file that is signed."""
+        """Signs a zone. Returns the name of the signed zone file."""
         made = _unbound("usr/bin/ldns-keygen", "-a", "ECDSAP256SHA256", "-k", zone, cwd=self.folder).strip()
         _unbound("usr/bin/ldns-signzone", zone, made, cwd=self.folder)
         self.keys.append(self.folder / f"{made}.key")
@@ -105,13 +106,13 @@ class Nsd(Process):
 
 
 def _unbound(program, *arguments, **how):
-    """Runs a program that was unpacked with Unbound. Answers what it says."""
+    """Runs a program that was unpacked with Unbound. Returns its output."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(TOOLS / "unbound" / LIBRARIES)}
     return subprocess.run([TOOLS / "unbound" / program, *arguments], env=environment, check=True, capture_output=True, text=True, timeout=20, **how).stdout
 
 
 class Unbound(Process):
-    """A name server that asks another for its zones, and checks the signatures of those that are signed (DNSSEC)."""
+    """A resolver that asks `nsd` about its zones, and checks the signatures of signed zones (DNSSEC)."""
 
     def __init__(self, folder, address, nsd):
         settings = pathlib.Path(folder, "unbound.conf")
@@ -142,11 +143,11 @@ class MailServer:
         return [file.read_bytes().replace(b"\n", b"\r\n") for file in files]
 
     def wait_for(self, count, seconds):
-        """The messages, once there are this many."""
+        """Waits until at least `count` messages have arrived. Returns the messages."""
         return until(lambda: len(found := self.messages()) >= count and found, seconds, f"{count} messages at {self.folder.name}")
 
     def kill(self):
-        """Ends it and all that it started, and forgets what it had."""
+        """Ends the server and all processes that it started, and deletes its files."""
         own = children(self.process.pid)
         self.process.kill()
         for pid in own:
@@ -163,8 +164,9 @@ def _await_port(address):
 
 class Postfix(MailServer):
     """
-    Postfix at an address, for a domain. Its log is in the test's folder. Mail to `nobody` there is refused. `users`: accounts that may log in over TLS at the submission port, by SCRAM-SHA-256 alone (Cyrus SASL): {name: password}.
-    `more`: settings of its own.
+    Postfix at an address, for a domain. Its log is in the test's folder. It refuses mail to `nobody` at the domain. `users`:
+    {name: password} of accounts that may log in over TLS at the submission port, only by SCRAM-SHA-256 (Cyrus SASL).
+    `more`: additional settings.
     """
 
     def __init__(self, folder, address, host, domain, users=None, **more):
@@ -238,12 +240,12 @@ class Postfix(MailServer):
             program = PLACE / "tools/sasl/usr/sbin/saslpasswd2"
             subprocess.run([program, "-p", "-c", "-f", passwords, "-u", host, user], input=password.encode(), env=self.environment, check=True, capture_output=True, timeout=20)
         shutil.chown(passwords, "postfix", "postfix")
-        # Where Debian's looks for it.
+        # Debian's Postfix reads the settings of SASL from this folder.
         (self.folder / "sasl").mkdir()
         (self.folder / "sasl" / "smtpd.conf").write_text(f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {passwords}\nmech_list: SCRAM-SHA-256\n")
 
     def send(self, sender, recipient, message):
-        """Accepts a message from a local user of the same host."""
+        """Sends a message to Postfix from its own host, like a local user."""
         with smtplib.SMTP(self.address, 25, timeout=READY_SECONDS, source_address=(self.address, 0)) as session:
             session.sendmail(sender, [recipient], message)
 
@@ -252,7 +254,9 @@ class Postfix(MailServer):
 
 
 class Exim(MailServer):
-    """Exim at an address, for a domain. Mail to `nobody` there is refused. `users`: accounts that may log in over TLS and send to any address, which ends in its Maildir, too: {name: password}. Then it also listens on the submission ports."""
+    """Exim at an address, for a domain. It refuses mail to `nobody` at the domain. `users`: {name: password} of accounts that
+    may log in over TLS and send to any address. With users Exim also listens on the submission ports. All mail ends in its
+    Maildir."""
 
     def __init__(self, folder, address, host, domain, users=None):
         super().__init__(domain, "Debian-exim")
@@ -316,12 +320,12 @@ class Exim(MailServer):
 
 
 def _is_one_of(users, name, password):
-    """The condition of Exim's that a name and a password are those of a user."""
+    """The condition of Exim's configuration that a name and a password belong to one of `users`."""
     return "${if or{" + "".join(f"{{and{{{{eq{{{name}}}{{{user}}}}}{{eq{{{password}}}{{{secret}}}}}}}}}" for user, secret in (users or {}).items()) + "{eq{0}{1}}}}"
 
 
 class Sink(Process):
-    """smtp-sink at an address, which keeps what it takes. `how`: its options for being slow, refusing and breaking off."""
+    """smtp-sink at an address, which stores the messages it accepts. `how`: its options to be slow, refuse or disconnect."""
 
     def __init__(self, folder, address, *how):
         self.folder = PLACE / f"sink-{address}"
@@ -334,22 +338,22 @@ class Sink(Process):
         _await_port(address)
 
     def heard(self, command):
-        """How often it was told this."""
+        """The number of times that it got this command."""
         return sum(command in line for line in self.lines())
 
     def messages(self):
-        """What it has taken whole, with the line ends of mail, and the envelope in fields of its own above."""
+        """The messages that it has received whole, with CRLF line ends. Fields at the top contain the envelope."""
         files = sorted(self.folder.iterdir())
         begun = set()
         for descriptor in pathlib.Path(f"/proc/{self.popen.pid}/fd").iterdir():
-            # It may have been closed meanwhile.
+            # smtp-sink may have closed the file since it was listed.
             with contextlib.suppress(FileNotFoundError):
                 begun.add(os.readlink(descriptor))
         return [file.read_bytes().replace(b"\n", b"\r\n") for file in files if str(file) not in begun]
 
 
 def make_certificate(folder, host):
-    """A file with a key and a self-signed certificate."""
+    """Makes a file with a key and a self-signed certificate. Returns its path."""
     path = pathlib.Path(folder, "certificate.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}",
                     "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True, timeout=60)
@@ -358,14 +362,15 @@ def make_certificate(folder, host):
 
 
 def fingerprint(folder):
-    """The SHA-256 of the public key in the certificate that was made there, in hexadecimal."""
+    """The SHA-256 of the public key in the certificate in `folder`, in hexadecimal."""
     key = subprocess.run(["openssl", "x509", "-in", folder / "cert.pem", "-pubkey", "-noout"], check=True, capture_output=True, timeout=20).stdout
     key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=key, check=True, capture_output=True, timeout=20).stdout
     return hashlib.sha256(key).hexdigest()
 
 
 class Rspamd(Process):
-    """rspamd at an address, with what it always knows, and rules of its own: `suspicious` in a subject is, `later` is to come again, and its log has what it was told about a message."""
+    """rspamd at an address, with its built-in rules and three rules of the test. A subject with `suspicious` raises the score,
+    and one with `later` is deferred. The log shows the envelope of each message."""
 
     RULES = """\
         rspamd_config.SUSPICIOUS = {
@@ -410,14 +415,14 @@ class Rspamd(Process):
         environment = {**os.environ, **{name: str(place) for name, place in places.items()}}
         super().__init__([tools / "bin/rspamd", "-f", "-i", "-c", own / "rspamd.conf"], own / "log", environment)
         self.wait_for_line("starting normal process", READY_SECONDS)
-        # The worker is another process, and its line says that it begins.
+        # The worker is another process. The line is printed when it begins, so its port may not be open yet.
         until(lambda: _answers(address, port), READY_SECONDS, f"rspamd at {address}")
 
     def log(self):
         return self.console.read_text()
 
     def kill(self):
-        """Ends it and its workers."""
+        """Ends rspamd and its workers."""
         own = children(self.pid)
         super().kill()
         for pid in own:

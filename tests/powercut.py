@@ -1,13 +1,14 @@
 """The promise: acknowledged mail survives a power cut, whole, once, under the same unique identifier.
 
-A machine is put under load: several clients send messages of all sizes to several mailboxes, one deletes. At a random
-moment QEMU is killed, sometimes while it boots and recovers from the cut before, and started again on the same disk. Then every
-mailbox must hold every acknowledged message byte for byte, no deleted one, none twice, none in part, each with the identifier
-that it had; new identifiers are larger than all that were ever seen. This goes on with the same disk, cut after cut.
+A machine is under load: several clients send messages of all sizes to several mailboxes, and one client deletes. At a
+random moment QEMU is killed, and started again on the same disk. Sometimes it is killed while the machine boots and
+recovers from the cut before. Then every mailbox must have every acknowledged message byte for byte, once, and under its
+old identifier. It must have no deleted message and no part of a message. New identifiers are larger than all earlier
+ones. The same disk is used for all cuts.
 
-A host's cache survives QEMU, so a missing flush can't be seen here: that is shown by flushcut.py.
+The host's cache survives the end of QEMU, so this test cannot detect a missing flush. flushcut.py does.
 
-60 cuts take 4 to 5 minutes under TCG; --quick, 12 cuts, 40 seconds. A run is repeated with --seed, up to what timing changes.
+60 cuts take 4 to 5 minutes under TCG; --quick, with 12 cuts, takes 40 seconds. --seed repeats a run, except for its timing.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Programs that tests start, watch and end, and waiting that has an end."""
+"""Programs that tests start, watch and end, and waits with a time limit."""
 
 import contextlib
 import ctypes
@@ -34,12 +34,12 @@ def until(condition, seconds, what, pause=0.02):
 
 
 def die_with_us():
-    """In the child, before it becomes its program: SIGKILL when the test dies (PR_SET_PDEATHSIG)."""
+    """Runs in a child before exec. The child gets SIGKILL when the test dies (PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def alive(pid):
-    """Whether a process runs (one that has ended and is not yet waited for does not)."""
+    """Whether a process runs. A zombie, which has ended, does not run."""
     try:
         status = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -48,7 +48,7 @@ def alive(pid):
 
 
 def allow_files(wanted):
-    """Linux allows each process so many; for more one has to be root, or have a hard limit that is higher."""
+    """Raises the limit of open files to `wanted`. A limit above the hard limit needs root."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         with contextlib.suppress(ValueError, OSError):
@@ -74,7 +74,7 @@ def children(pid):
 
 
 def cpu_seconds(pid):
-    """The processor time that a process has used so far, with all its threads."""
+    """The processor time that all threads of a process have used so far, in seconds."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -124,12 +124,12 @@ class Process:
         return self.popen.pid
 
     def lines(self):
-        """What it has printed so far."""
+        """The lines that the program has printed so far."""
         with self._changed:
             return list(self._lines)
 
     def wait_for_line(self, pattern, seconds, skip=0):
-        """The match of the first line, after the first `skip`, in which `pattern` is found."""
+        """Waits for a line with `pattern`, after the first `skip` lines. Returns the match."""
         wanted = re.compile(pattern)
         deadline = time.monotonic() + seconds
         seen = skip
@@ -147,11 +147,11 @@ class Process:
                 self._changed.wait(min(left, 0.2))
 
     def tail(self, lines=25):
-        """The end of what it printed, for a failure's message."""
+        """The end of the output, for the message of a failure."""
         return "it printed:\n    " + "\n    ".join(self._lines[-lines:])
 
     def wait(self, seconds):
-        """Waits for its end and returns its exit status."""
+        """Waits for the end of the program. Returns its exit status."""
         try:
             status = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -163,7 +163,7 @@ class Process:
         return status
 
     def kill(self):
-        """Ends it at once, as a power cut would."""
+        """Kills the program, like a power cut."""
         with contextlib.suppress(ProcessLookupError):
             self.popen.kill()
         self.wait(STOP_SECONDS)

@@ -1,9 +1,11 @@
-"""The promise: mail leaves for servers of other projects exactly and once, senders get reports of failures, and mail of those servers arrives.
+"""The promise: mail is relayed to servers of other projects exactly once, senders get reports of failures, and mail of
+those servers arrives.
 
-The machine is a Linux process at a tap interface, and behind its gateway is a network of the test's own: NSD knows the domains, some of which Unbound authenticates, Postfix and Exim take mail for two of them, and Postfix's
-smtp-sink is slow, refuses and breaks off for others.
+The machine is a Linux process at a tap interface. Its gateway leads to other hosts in the test's own network. NSD serves
+the domains, and Unbound authenticates some of them. Postfix and Exim receive mail for two domains. For the others
+Postfix's smtp-sink is slow, refuses mail, or disconnects.
 
-Takes a minute; --quick leaves nothing out.
+It takes a minute. --quick runs the same tests.
 """
 
 import base64
@@ -24,15 +26,15 @@ from processes import until
 
 NAME_SERVER, RESOLVER, SIGNING = (f"198.51.100.{number}" for number in range(1, 4))
 POSTFIX, EXIM, SINK, CLOSED, SLOW = (f"198.51.100.{number}" for number in range(11, 16))
-# Domains without MX, each at a host of its own: {name: address}.
+# Domains without MX, each at a different host: {name: address}.
 PLAIN = {f"host{number}.test": f"198.51.100.{100 + number}" for number in range(10)}
 ADA, GRACE = f"ada@{DOMAIN}", f"grace@{DOMAIN}"
 SUBMISSION = 587
-# As other hosts find each other.
+# The zones by which hosts find each other.
 ZONES = {
     "postfix.test": [f"@ IN MX 10 mx\n@ IN TXT \"v=spf1 ip4:{POSTFIX} -all\"\nmx IN A {POSTFIX}"],
     "exim.test": [f"@ IN MX 5 closed\n@ IN MX 10 mx\nclosed IN A {CLOSED}\nmx IN A {EXIM}"],
-    # So many hosts that the response needs TCP.
+    # The response has so many hosts that it needs TCP.
     "sink.test": [f"@ IN MX 1 mx\nmx IN A {SINK}", *(f"@ IN MX 9 one-of-the-hosts-that-are-not-there-{number}" for number in range(99))],
     "slow.test": [f"@ IN A {SLOW}"],
     **{name: [f"@ IN A {address}"] for name, address in PLAIN.items()},
@@ -44,7 +46,8 @@ ZONES = {
 
 class Relay(HostedTest):
     configuration = CONFIGURATION.replace("[network]\n", f'[network]\ngateway = "{LINUX}"\ndns = ["{NAME_SERVER}"]\n')
-    # Behind everything else, so that tests may say more of it. The hosts have addresses that are reserved for documentation.
+    # The section is last, so that tests can append settings to it. The hosts have addresses that are reserved for
+    # documentation.
     configuration += '\n[relay]\nprivate_networks = ["198.51.100.0/24"]\n'
 
     @classmethod
@@ -71,7 +74,7 @@ class Relay(HostedTest):
         self.assertEqual(reply.code, 250, reply)
 
     def assertWhole(self, found, sent):
-        """The received message is the sent one, below the fields that hosts on its way have added."""
+        """Asserts that the received message is the sent one, below the fields that hosts have added."""
         self.assertIn(sent[:100], found)
         self.assertSame(found[found.index(sent[:100]):], sent)
 
@@ -176,10 +179,10 @@ class Relay(HostedTest):
         own, wrong = peers.fingerprint(postfix.folder), "00" * 32
         zones = {
             "postfix.test": [f"@ IN MX 10 mx\nmx IN A {POSTFIX}\n_25._tcp.mx IN TLSA 3 1 1 {own}"],
-            # Another's certificate, and a host without TLS.
+            # A record for the certificate of another host, and a host without TLS.
             "exim.test": [f"@ IN MX 10 mx\nmx IN A {EXIM}\n_25._tcp.mx IN TLSA 3 1 1 {own}"],
             "slow.test": [f"@ IN MX 10 mx\nmx IN A {SLOW}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
-            # This one is self-signed.
+            # A wrong record in a zone that is not signed.
             "sink.test": [f"@ IN MX 10 mx\nmx IN A {SINK}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
         }
         nsd = self.watch(peers.Nsd(self.folder, SIGNING, zones, signed=["postfix.test", "exim.test", "slow.test"]))
@@ -190,11 +193,11 @@ class Relay(HostedTest):
         for number, recipient in enumerate(("eve@exim.test", "bob@slow.test", "bob@postfix.test", "eve@sink.test")):
             self.submit(machine, [recipient], self.message(number))
         self.assertWhole(postfix.wait_for(1, 20)[0], self.message(2))
-        self.assertWhole(until(other.messages, 20, "the message for the host with the self-signed certificate")[0], self.message(3) + b"\r\n")
+        self.assertWhole(until(other.messages, 20, "the message for the host in the unsigned zone")[0], self.message(3) + b"\r\n")
         until(lambda: bare.heard("disconnect"), 20, "an attempt at a host without TLS")
         self.assertEqual(machine.stop(), 0)
         self.assertEqual((exim.messages(), bare.messages()), ([], []))
-        # Where it is not authenticated, it is not believed.
+        # Without DNSSEC the machine does not use the records.
         machine = self.boot(self.data(configuration=believing.replace("dnssec = true", "")))
         self.assertWhole(exim.wait_for(1, 20)[0], self.message(0))
         self.assertWhole(until(bare.messages, 20, "the message in the clear")[0], self.message(1) + b"\r\n")
@@ -207,7 +210,7 @@ class Relay(HostedTest):
         sizes = (300, 100_000)
         for number, size in enumerate(sizes):
             self.submit(machine, ["bob@postfix.test"], self.message(number, size))
-        # And a message that Ada writes in the webmail.
+        # A message that Ada writes in the webmail is signed, too.
         ada = Forms(f"https://{machine.host}", data / "tls" / "certificate.pem", "ada")
         ada.hold(0)
         for text in ("Hello.\n", "A line of many.\n" * 10_000):
@@ -230,7 +233,8 @@ class Relay(HostedTest):
         self.assertWhole(postfix.wait_for(1, 20)[0], self.message(1))
 
     def test_forwarded_mail_has_a_rewritten_sender(self):
-        """Alice's message to Grace is forwarded to Exim's domain, and to a recipient at Postfix that forwards to a refused one."""
+        """Alice's message to Grace is forwarded to Exim, and to an address at Postfix. Postfix passes the latter on to Exim,
+        which refuses it."""
         gone = f"transport_maps=inline:{{gone@postfix.test=smtp:[{EXIM}]}}".split("=", 1)
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", **dict([gone])))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
@@ -241,7 +245,7 @@ class Relay(HostedTest):
         postfix.send("alice@postfix.test", GRACE, "From: alice@postfix.test\r\nTo: grace\r\nSubject: on\r\n\r\nGo.\r\n")
         raw = exim.wait_for(1, 20)[0]
         received = raw.decode()
-        # The domain in whose name it comes is one that speaks for the host that brings it.
+        # The sender's domain authorizes the host that sends the message (SPF).
         self.assertRegex(received, rf"(?m)^Return-path: <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>|envelope-from <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>")
         self.assertIn("[10.9.0.2]", received)
         self.assertRegex(received.replace("\r", ""), rf"\nDelivered-To: {GRACE}\nX-Loop: \w{{12}}\nARC-Seal: i=1; a=rsa-sha256; cv=none; ")
@@ -270,7 +274,7 @@ class Relay(HostedTest):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
-        # Python's client, as its users have it.
+        # The message is sent by Python's unmodified SMTP client.
         with smtplib.SMTP(machine.host, SUBMISSION) as session:
             session.login(ADA, PASSWORD)
             self.assertTrue(session.has_extn("dsn"))
@@ -354,14 +358,14 @@ class Relay(HostedTest):
 
     def test_external_clients_cannot_relay(self):
         sink = self.watch(peers.Sink(self.folder, SINK))
-        # A client with so many unknown recipients is disconnected, which must not be the reason for the refusals here.
+        # By default a client with many unknown recipients is disconnected. This must not be the reason for the refusals.
         patient = f"{self.configuration}\n[abuse]\nunknown_recipients_an_hour = 10_000\ngreeting_delay = \"0s\"\n"
         machine = self.boot(self.data(configuration=patient))
         unknown = [
             "bob@sink.test", "bob@SINK.TEST", "bob@sink.test.", f"bob@[{SINK}]", f"bob@[IPv6:::ffff:{SINK}]",
-            # Source routes (RFC 5321 appendix C), which are passed over.
+            # Source routes (RFC 5321 appendix C), which the server ignores.
             f"@{DOMAIN}:bob@sink.test", f"@mail.{DOMAIN},@{DOMAIN}:bob@sink.test", f"@[{machine.host}]:bob@sink.test",
-            # The percent hack, bang paths, and two at signs, on all names of the machine's.
+            # The percent hack, bang paths, and two at signs, with all names of the machine.
             *(f"{local}@{host}" for host in (DOMAIN, f"mail.{DOMAIN}", f"[{machine.host}]", "localhost")
               for local in ("bob%sink.test", '"bob%sink.test"', "sink.test!bob", '"sink.test!bob"', '"bob@sink.test"', "bob@sink.test")),
             f"bob@{DOMAIN}@sink.test", f"bob%{DOMAIN}@sink.test", f"{DOMAIN}!bob@sink.test", f"ada%{DOMAIN}@sink.test", "bob%sink.test", "sink.test!bob", '"bob@sink.test"',
@@ -372,7 +376,7 @@ class Relay(HostedTest):
         taken = []
         for port, source in ((25, SLOW), (25, LINUX), (SUBMISSION, LINUX)):
             for sender, first in itertools.product(senders, range(0, len(unknown), 5)):
-                # A few per session, since a client with many refusals is disconnected.
+                # Each session has a few recipients, since a client with many refusals is disconnected.
                 with barepost.Smtp(port, host=machine.host, source=(source, 0)) as session:
                     session.ehlo(f"mail.{DOMAIN}")
                     session.command(f"AUTH PLAIN {login}")

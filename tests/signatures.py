@@ -1,4 +1,4 @@
-"""Signatures as dkimpy judges them, by the keys that `./barepost dns` prints."""
+"""The results of dkimpy for signatures, with the keys that `./barepost dns` prints."""
 
 import ctypes
 import re
@@ -10,14 +10,14 @@ from processes import ROOT, die_with_us
 
 TOOLS = ROOT / "target" / "tools" / "dkim"
 sys.path.insert(0, str(TOOLS))
-# Found by its name when PyNaCl asks for it.
+# PyNaCl loads the library by its name. It is found, because it is already loaded.
 ctypes.CDLL(str(TOOLS / "libsodium.so.23"), ctypes.RTLD_GLOBAL)
 
 import dkim  # noqa: E402
 
 
 def published(data):
-    """The keys that a domain is told to publish: from names to texts, which name servers join of several strings."""
+    """The DKIM keys that `./barepost dns` prints: {name: text}. The strings of a record are joined."""
     command = [barepost.COMMAND, "dns", "--data", data]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, preexec_fn=die_with_us).stdout.splitlines()
     texts = [line.split(b" IN TXT ") for line in lines if b"._domainkey." in line and b" IN TXT " in line]
@@ -41,5 +41,5 @@ def _passes(read, index, keys):
     try:
         return read.verify(index, dnsfunc=lambda name, timeout=5: b"".join(keys[name]))
     except dkim.ValidationError:
-        # So dkimpy says of a body that is another.
+        # dkimpy raises this for a changed body.
         return False

@@ -1,8 +1,9 @@
 """The promise: SPF policies are evaluated as the authors of RFC 7208 intend.
 
-Each test of their suite, which pyspf carries, is put to `spf` as it stands, with the suite's own zones in place of name servers.
+pyspf includes their test suite. Our crate `spf` runs each of its tests unchanged, with the zones of the suite in place of
+name servers.
 
-Takes seconds; --quick leaves nothing out.
+It takes seconds. --quick runs the same tests.
 """
 
 import gzip
@@ -26,7 +27,7 @@ class Silence(Exception):
 
 
 class Zones:
-    """What names mean in a scenario."""
+    """The DNS records of a scenario of the suite."""
 
     def __init__(self, data):
         self.data = {name.lower(): records for name, records in data.items()}
@@ -34,7 +35,8 @@ class Zones:
     def find(self, name, kind, aliases=8):
         """The records of a name, as the suite writes them.
 
-        What is published as `SPF` alone is meant as `TXT` too. From `TIMEOUT` on there is no answer to what wasn't found before.
+        A name with `SPF` records and no `TXT` records also has them as `TXT`. After an entry `TIMEOUT`, the name server does
+        not answer, unless a record was found before.
         """
         found, entries = [], self.data.get(name.lower(), [])
         has_text = any("TXT" in entry for entry in entries if entry != "TIMEOUT")
@@ -61,7 +63,7 @@ def written(kind, value):
 
 
 def unescaped(name):
-    """A name as it stands in zones, where a dot divides labels and nothing is escaped."""
+    """A name without escapes, as the suite's zones have it. A dot divides labels."""
     return re.sub(r"\\(\d{3}|.)", lambda found: chr(int(found[1])) if len(found[1]) == 3 else found[1], name)
 
 

@@ -1,9 +1,11 @@
-"""The promise: pages and mail come over TLS 1.3 and 1.2, as curl, OpenSSL, nghttp, h2load, msmtp, mpop, fetchmail and Python request them, and invalid TLS does no harm.
+"""The promise: curl, OpenSSL, nghttp, h2load, msmtp, mpop, fetchmail and Python get pages and mail over TLS 1.3 and 1.2,
+and invalid TLS does no harm.
 
-The machine's own certificate is trusted by its file, and shown at each start; one that is named in barepost.toml is shown in its place. A large file comes back exact; tickets
-spare a signature; stalled handshakes do not block others, and time out. A certificate that an administrator sends is shown in place of the one before.
+Clients trust the machine's own certificate by its file, and the machine uses it at each start. A certificate that
+barepost.toml names is used instead. A large file comes back exact. Session tickets save a signature. Stalled handshakes
+do not block others, and time out. A certificate that an administrator uploads replaces the one before.
 
-Takes three minutes under TCG.
+It takes three minutes under TCG.
 """
 
 import contextlib
@@ -19,19 +21,19 @@ from barepost import options
 from mail import DOMAIN, PASSWORD
 from processes import die_with_us, program, until
 
-# Parts of this test with files of their own: their test cases are found and run.
+# Parts of this test in other files. An import makes unittest find and run their test cases.
 from tls_certificates import Certificates
 from tls_mail import Mail
 
 HTTPS, POP3S = 443, 995
 LARGE_BYTES = 4 << 20
 
-# No client may log in without TLS here.
+# With this configuration no client may log in without TLS.
 CONFIGURATION = barepost.CONFIGURATION + '[web]\nsite = "pages"\n[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
 
 def site(data):
-    """Files in the folder; returns the large one's bytes."""
+    """Writes the files of a site into the data folder. Returns the bytes of the large file."""
     large = random.Random(options.seed).randbytes(LARGE_BYTES)
     (data / "pages").mkdir()
     (data / "pages" / "index.html").write_bytes(b"Index")
@@ -63,7 +65,7 @@ class Tls(barepost.Test):
         return done.stdout
 
     def s_client(self, *arguments):
-        """What OpenSSL says about one connection on which nothing is said."""
+        """The output of OpenSSL about a connection without application data."""
         done = run(
             "openssl", "s_client", "-connect", f"localhost:{self.https}", "-CAfile", str(self.certificate), *arguments, input=b"",
         )

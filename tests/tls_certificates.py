@@ -1,4 +1,5 @@
-"""A certificate is replaced while the machine serves: OpenSSL sees the one that curl has uploaded on every port, at once and after a restart."""
+"""A certificate is replaced while the machine serves. curl uploads it, and OpenSSL sees it on every port, at once and after
+a restart."""
 
 import subprocess
 
@@ -16,7 +17,7 @@ def run(*command, **how):
 
 
 class Certificates(barepost.Test):
-    # No client may log in without TLS here.
+    # With this configuration no client may log in without TLS.
     configuration = barepost.CONFIGURATION.replace("aliases", "admin = true\naliases", 1) + '[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
     def setUp(self):
@@ -26,7 +27,7 @@ class Certificates(barepost.Test):
         self.own = self.data_folder / "tls" / "certificate.pem"
 
     def made(self, name, *kind):
-        """A certificate for the machine, and its key: the paths of the two, and of a file with both."""
+        """Makes a certificate for the machine and its key. Returns the paths of both, and of a file with both."""
         certificate, key, both = (self.folder / f"{name}.{end}" for end in ("crt", "key", "pem"))
         names = f"subjectAltName=DNS:{NAME},DNS:localhost,DNS:{DOMAIN}"
         made = ("openssl", "req", "-x509", "-nodes", "-days", "30", "-subj", f"/CN={name}", "-addext", names)
@@ -35,7 +36,7 @@ class Certificates(barepost.Test):
         return certificate, key, both
 
     def curl(self, trusted, *arguments, scheme="https", port=HTTPS, **how):
-        """Status and text of what is answered."""
+        """Sends a request with curl. Returns the status and the text of the response."""
         done = run(
             "curl", "--silent", "--show-error", "--max-time", "60", "--cacert", str(trusted), "--write-out", "%{http_code}", *arguments,
             f"{scheme}://localhost:{self.machine.ports + port}/.barepost/certificate", **how,
@@ -45,7 +46,7 @@ class Certificates(barepost.Test):
         return int(text[-3:]), text[:-3]
 
     def send(self, trusted, *arguments, **how):
-        """Sends a certificate that is all right, once the machine's clock has come to its beginning too; the text of the answer."""
+        """Uploads a valid certificate, again until the machine's clock has reached its start. Returns the text of the response."""
         answers = []
 
         def is_taken():
@@ -58,7 +59,7 @@ class Certificates(barepost.Test):
         return text
 
     def shown(self, port, *arguments):
-        """The fingerprint of what OpenSSL is shown."""
+        """The fingerprint of the certificate that OpenSSL gets on a port."""
         connected = run("openssl", "s_client", "-connect", f"localhost:{self.machine.ports + port}", *arguments, input=b"")
         return self.fingerprint(connected.stdout)
 
@@ -82,7 +83,7 @@ class Certificates(barepost.Test):
         expected = self.assert_all_show(first)
         self.assertIn(f"SHA-256: {expected}\n", text)
         self.assertEqual(self.curl(first, "--user", ADA), (200, text))
-        # As certbot keeps them: in two files.
+        # Certificate and key are in two files, as certbot stores them.
         second, key, _ = self.made("second", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         pair = second.read_bytes() + key.read_bytes()
         for version in ("--http1.1", "--http2"):

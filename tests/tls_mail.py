@@ -17,7 +17,7 @@ MESSAGE = b"From: a@elsewhere.test\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\nM
 
 
 class Mail(barepost.SharedMachineTest):
-    # No client may log in without TLS here.
+    # With this configuration no client may log in without TLS.
     configuration = barepost.CONFIGURATION + '[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
     def setUp(self):
@@ -39,7 +39,7 @@ class Mail(barepost.SharedMachineTest):
         return done.stdout
 
     def pop3(self):
-        """A session in the clear, in which TLS is spoken now."""
+        """A POP3 session that has begun TLS with STLS."""
         session = poplib.POP3("localhost", self.pop3_port, timeout=60)
         self.addCleanup(session.close)
         self.assertIn("STLS", session.capa())
@@ -49,7 +49,7 @@ class Mail(barepost.SharedMachineTest):
         return session
 
     def fetch(self):
-        """All of Ada's messages, which are deleted."""
+        """Fetches and deletes all messages of Ada. Returns them."""
         session = self.pop3()
         session.user(ADA)
         session.pass_(PASSWORD)
@@ -82,9 +82,9 @@ class Mail(barepost.SharedMachineTest):
                 self.assertIn(b" with ESMTPS id ", found)
 
     def swaks(self, message, port, *arguments):
-        """What swaks says while it sends Ada a message."""
+        """Sends Ada a message with swaks. Returns its output."""
         file = self.folder / "for-swaks"
-        # It puts an end of line of its own behind the message.
+        # swaks adds a line end after the message.
         file.write_bytes(message.removesuffix(b"\r\n"))
         return self.program(
             "swaks", "--server", "localhost", "--port", port, "--helo", "client.test", "--tls-verify", "--tls-ca-path", self.certificate,

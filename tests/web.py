@@ -1,10 +1,10 @@
-"""The promise: the files of a folder are served by HTTP/1.1, as browsers and curl ask for them, and nothing else is.
+"""The promise: the machine serves exactly the files of a folder over HTTP/1.1, as browsers and curl request them.
 
-curl, h2load and Python's http.client fetch plain, compressed, partial and conditional; a large file comes back exact, over slow and
-fast readers at once; what is ambiguous is refused and ends the connection; the access log tells of requests when it is
-asked for.
+curl, h2load and Python's http.client fetch files plain, compressed, in part, and with conditions. A large file comes back
+exact, also with slow and fast readers at the same time. An ambiguous request is refused and ends the connection. The
+access log shows requests if it is configured.
 
-Takes half a minute under TCG.
+It takes half a minute under TCG.
 """
 
 import gzip
@@ -26,7 +26,7 @@ LARGE_BYTES = 8 << 20
 
 
 def site(folder):
-    """Files of several kinds in `folder`; returns the large one's bytes."""
+    """Writes files of several kinds into `folder`. Returns the bytes of the large file."""
     large = random.Random(options.seed).randbytes(LARGE_BYTES)
     for name, content in {
         "index.html": PAGE.encode(), "docs/index.html": b"docs", "404.html": b"<h1>Lost</h1>", "large.bin": large, "a b.txt": b"spaced",
@@ -49,7 +49,7 @@ class Web(barepost.Test):
         self.port = self.machine.ports + HTTP
 
     def get(self, path, method="GET", **fields):
-        """Status, fields and body of one answer, by Python's own client."""
+        """Sends a request with Python's own client. Returns status, fields and body of the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request(method, path, headers={name.replace("_", "-"): value for name, value in fields.items()})
@@ -66,7 +66,7 @@ class Web(barepost.Test):
         return done.stdout
 
     def say(self, text):
-        """Sends raw bytes; returns all that comes until the server closes, or nothing more for a second."""
+        """Sends raw bytes. Returns all bytes until the server closes, or sends nothing for a second."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
             connection.sendall(text)
             connection.settimeout(2)

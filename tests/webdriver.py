@@ -1,11 +1,11 @@
-"""Chromium, driven as a person would, by ChromeDriver over the WebDriver protocol.
+"""Chromium, driven by ChromeDriver over the WebDriver protocol, with the actions of a person.
 
-- No fixed sleeps: a condition is tried again until it holds or its time is over.
-- A page counts as left when its `<main>` is stale (W3C WebDriver 12.2). Only then the next one is examined.
-- A dialog that a page's script opens stays open, and the next command fails.
-- The machine's own certificate is trusted by its key, and no other.
+- There are no fixed sleeps: a condition is tried again until it holds or its time is over.
+- The browser has left a page when the page's `<main>` is stale (W3C WebDriver 12.2). Only then the next page is examined.
+- A dialog that a page's script opens stays open, so the next command fails.
+- Chromium trusts only the machine's own certificate, by its key.
 
-Answers to: W3C WebDriver (https://www.w3.org/TR/webdriver2/); ChromeDriver's `goog:chromeOptions` and `goog/cdp/execute`.
+Source: W3C WebDriver (https://www.w3.org/TR/webdriver2/); ChromeDriver's `goog:chromeOptions` and `goog/cdp/execute`.
 """
 
 import base64
@@ -23,13 +23,13 @@ import urllib.request
 from processes import Process, die_with_us, program, until
 
 START_SECONDS = 60
-# For one command, and for the longest response: a password hash and a handshake under emulation on a busy host.
+# The time limit of one command. The longest needs a password hash and a handshake, under emulation on a busy host.
 ANSWER_SECONDS = 60
-# The key under which an element is named (W3C WebDriver 12.1).
+# The JSON key of an element's reference (W3C WebDriver 12.1).
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-# W3C WebDriver 17.4.2.
+# The codes of keys with names (W3C WebDriver 17.4.2).
 NAMED_KEYS = {"Control": "\ue009", "Shift": "\ue008", "Enter": "\ue007", "Escape": "\ue00c", "Space": " "}
-# Errors for an element that has gone, or cannot be reached yet.
+# Errors for an element that is gone, or cannot be reached yet.
 PASSING = ("no such element", "stale element reference", "element not interactable", "element click intercepted")
 
 Screen = collections.namedtuple("Screen", "name width height is_phone")
@@ -47,7 +47,7 @@ class Refused(AssertionError):
 
 
 def key_digest(certificate):
-    """The SHA-256 of the public key in a PEM file, in base64, as Chromium wants it."""
+    """The SHA-256 of the public key in a PEM file, in base64, as Chromium requires it."""
     how = {"capture_output": True, "check": True, "timeout": 30, "preexec_fn": die_with_us}
     key = subprocess.run(["openssl", "x509", "-in", str(certificate), "-noout", "-pubkey"], **how).stdout
     der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=key, **how).stdout
@@ -58,7 +58,7 @@ class Browser:
     """One Chromium with one window, on an empty profile in `folder`."""
 
     def __init__(self, folder, certificate, screen=DESKTOP, scripts=True, is_eager=False):
-        """`is_eager`: a page counts as loaded once it is parsed, whether or not its subresources load."""
+        """`is_eager`: a page counts as loaded once it is parsed, even if its subresources do not load."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.downloads = folder, folder / "downloads"
         self.downloads.mkdir()
@@ -76,7 +76,7 @@ class Browser:
 
     def _begin(self, certificate, scripts, is_eager):
         arguments = [
-            # With a pipe instead of a port it ends when its driver does.
+            # With a pipe instead of a port, Chromium ends when its driver ends.
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en", "--hide-scrollbars",
             f"--user-data-dir={self.folder / 'profile'}",
@@ -92,7 +92,7 @@ class Browser:
         self._session = answer["sessionId"]
 
     def close(self):
-        """Ends it, with all that it started."""
+        """Ends Chromium and all processes that it started."""
         if self._session:
             with contextlib.suppress(OSError, AssertionError):
                 self._ask("DELETE", f"{self._address}/{self._session}")
@@ -111,11 +111,11 @@ class Browser:
             raise Refused(value["error"], value["message"]) from None
 
     def command(self, method, path, **body):
-        """A command of the session, and its value. Errors: `Refused`."""
+        """Runs a command of the session. Returns its value. Errors: `Refused`."""
         return self._ask(method, f"{self._address}/{self._session}/{path}", body)
 
     def devtools(self, name, **parameters):
-        """A command of the DevTools protocol."""
+        """Runs a command of the DevTools protocol."""
         return self.command("POST", "goog/cdp/execute", cmd=name, params=parameters)
 
     def resize(self, screen):
@@ -159,11 +159,11 @@ class Browser:
         self.devtools("Network.clearBrowserCookies")
 
     def run(self, script, *arguments):
-        """The value of a script's `return`. The driver runs it in the page."""
+        """Runs a script in the page. Returns the value of its `return`."""
         return self.command("POST", "execute/sync", script=script, args=list(arguments))
 
     def run_late(self, script, *arguments):
-        """The same for a script that passes its value to its last argument."""
+        """Runs a script in the page. Returns the value that the script passes to its last argument, a function."""
         return self.command("POST", "execute/async", script=script, args=list(arguments))
 
     def picture(self):
@@ -194,7 +194,7 @@ class Browser:
         return until(lambda: self.all(selector), ANSWER_SECONDS, f"{selector} on {self.address}")[0]
 
     def _with(self, selector, do):
-        """The result of `do` for an element that may change meanwhile."""
+        """Calls `do` with an element, and again if the element changes meanwhile. Returns the result."""
         def attempt():
             try:
                 return (do(self.one(selector)),)
@@ -228,7 +228,7 @@ class Browser:
         self._with(selector, lambda element: self.command("POST", f"element/{element}/click"))
 
     def type(self, selector, text):
-        """Types into a field, or names a file for it."""
+        """Types text into a field, or the path of a file into a file field."""
         self._with(selector, lambda element: self.command("POST", f"element/{element}/value", text=text))
 
     def write(self, selector, text):
@@ -250,11 +250,11 @@ class Browser:
         self.leave_by(lambda: self.click(selector), selector)
 
     def follow_keys(self, *keys):
-        """The same by keys."""
+        """Presses keys that lead to another page, and waits until this page is left."""
         self.leave_by(lambda: self.press(*keys), keys)
 
     def leave_by(self, do, what):
-        """Does what leads to another page, and waits until this page is left, by a load or in place."""
+        """Calls `do`, which leads to another page. Waits until this page is left, by a load or by a change in place."""
         here = self.one("main")
         do()
 
@@ -270,7 +270,7 @@ class Browser:
         until(is_left, ANSWER_SECONDS, f"{what} leads away")
 
     def downloaded(self, name):
-        """The bytes of a file that was downloaded under that name."""
+        """Waits for the downloaded file `name`. Returns its bytes."""
         path = self.downloads / name
         until(path.exists, ANSWER_SECONDS, f"{name} is downloaded")
         return path.read_bytes()

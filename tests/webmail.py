@@ -1,16 +1,17 @@
-"""The promise: Chromium, as users have it, reads, files, writes and sends mail at the
-webmail, with its scripts and without, at a desk and on a phone.
+"""The promise: Chromium reads, files, writes and sends mail in the webmail, with scripts and
+without, on a desktop and on a phone.
 
-A user logs in, reads messages, with HTML in a frame of its own, archives, moves, stars, deletes and
-undoes; writes to other users, keeps drafts, attaches files and downloads them byte for byte, exports
-a mailbox as one file, and chooses a name, a signature and a theme. The back button shows no page
-from before a logout. Messages run nothing and fetch nothing (`webmail_hostile.py`). Keys do what
-buttons do, and pages change in place (`webmail_keys.py`). New mail shows at once
-(`webmail_updates.py`). Less frequent actions are in `webmail_filing.py`, and outgoing messages in
-`webmail_sending.py`.
+A user logs in, reads messages, archives, moves, stars and deletes them, and undoes this. HTML is
+shown in a separate frame. The user writes to other users, saves drafts, attaches files, downloads
+them byte for byte, and exports a mailbox as one file. The user also chooses a name, a signature and
+a theme. After a logout, the back button shows no earlier page.
 
-Takes six minutes under TCG; --quick, with scripts at the desk alone and without them on the phone
-alone, three.
+Messages run nothing and fetch nothing (`webmail_hostile.py`). Keys do what buttons do, and pages
+change in place (`webmail_keys.py`). New mail appears at once (`webmail_updates.py`). Less frequent
+actions are in `webmail_filing.py`, and outgoing messages in `webmail_sending.py`.
+
+It takes six minutes under TCG. --quick, with scripts only on the desktop and without them only on
+the phone, takes three.
 """
 
 import mailbox
@@ -26,7 +27,7 @@ from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
 from webmail_filing import Filing
 from webmail_reader import Reader, row
 
-# Parts of this test with files of their own: their test cases are found and run.
+# Parts of this test in other files. An import makes unittest find and run their test cases.
 from webmail_hostile import Hostile
 from webmail_keys import Keys
 from webmail_updates import Updates
@@ -34,7 +35,7 @@ from webmail_updates import Updates
 FILE_BYTES = 300_000
 # A file that fits into a message, and one that does not.
 LARGE_FILE_BYTES, TOO_LARGE_FILE_BYTES = 20_000_000, 45_000_000
-# Records the text beside a message while it is sent.
+# A script that records the status text of the compose page while a message is sent.
 WATCH = """
 window.told = [];
 new MutationObserver(() => told.push(document.querySelector(".kept")?.textContent ?? "")).observe(document.body, { childList: true, subtree: true });
@@ -42,7 +43,7 @@ new MutationObserver(() => told.push(document.querySelector(".kept")?.textConten
 
 
 class Reading:
-    """What a user does most, in one kind of browser."""
+    """The most frequent actions of a user, in one kind of browser."""
 
     scripts, screen = True, DESKTOP
 

@@ -1,8 +1,10 @@
-"""The promise: axe-core finds no accessibility fault on any page of the webmail, at a desk and on a phone, in light and in dark colours, with scripts and without.
+"""The promise: axe-core finds no accessibility fault on any page of the webmail.
 
-WCAG 2.2, levels A and AA, and what axe calls best practice. The HTML in a message's frame is not checked, since it is the sender's. If the browser runs no scripts of pages, axe is injected by the driver.
+Pages are checked on a desktop and on a phone, in light and in dark colours, with scripts and without. The rules are those
+of WCAG 2.2, levels A and AA, and axe's best practices. The HTML in a message's frame is not checked, since the sender
+has written it. If the browser runs no scripts of pages, the driver injects axe.
 
-Takes two minutes under TCG.
+It takes two minutes under TCG.
 """
 
 import barepost
@@ -15,7 +17,7 @@ from webmail_reader import Reader
 
 AXE = ROOT / "target" / "tools" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# If no script of a page runs, no timer does either. Tasks that axe defers are then queued behind its current task.
+# If the browser runs no scripts of pages, it also runs no timers. So tasks that axe defers run after its current task.
 AT_ONCE = "window.setTimeout = task => { Promise.resolve().then(task); return 0; };"
 LOOK = """
 window.found = null;

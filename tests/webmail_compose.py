@@ -10,7 +10,7 @@ from webdriver import ANSWER_SECONDS
 from webmail_reader import Reader, row
 
 FILE_BYTES = 200_000
-# Drops a file with these bytes on the text, as a desktop does.
+# A script that drops a file on the text, as a desktop does. Its arguments are the name and the bytes of the file.
 DROP = """
 const [name, base64] = arguments;
 const carried = new DataTransfer();
@@ -19,12 +19,12 @@ for (const kind of ["dragover", "drop"]) {
   document.querySelector("#text").dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
 }
 """
-# No request of the page gets a response.
+# A script after which no request of the page gets a response.
 CUT = """
 window.whole = XMLHttpRequest.prototype.send;
 XMLHttpRequest.prototype.send = function () { setTimeout(() => this.dispatchEvent(new Event("error"))); };
 """
-# Whether the browser would ask before it leaves the page.
+# A script that returns whether the browser would ask before it leaves the page.
 ASKS = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event); return event.defaultPrevented"
 
 

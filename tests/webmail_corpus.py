@@ -1,9 +1,9 @@
 """The promise: four hundred hostile messages, and those of CPython's own tests, run nothing, fetch nothing and break no page.
 
-Each is opened in Chromium: in the list, on its page, printed, and quoted in a reply. Its source has its bytes unchanged. Its files are downloads that have only
-header fields of ours.
+Chromium shows each message in the list, on its page, printed, and quoted in a reply. The page with its source has the
+unchanged bytes. Its files are downloads with no header fields except ours.
 
-Takes five to ten minutes under TCG.
+It takes five to ten minutes under TCG.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from webmail_hostile import Watched
 OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-messages"
 # Views of a message, by the part of the address.
 PAGES = ("print", "source", "download")
-# Messages with so much HTML that the page shows only its beginning.
+# Messages with so much HTML that the page shows only the beginning.
 LONG = ("structure: a hundred thousand tags", "structure: more nested tables", "structure: a line of 2 MB")
 # The UIDs of the messages, in the order of their arrival.
 UIDS = itertools.count(1)
@@ -41,7 +41,7 @@ class Corpus(Watched):
         self.read_all([(file.name, in_lines(file.read_bytes())) for file in files], "nowhere.test")
 
     def read_all(self, corpus, here):
-        """Delivers a few at a time, so that each appears in a list."""
+        """Delivers a few messages at a time, so that each appears on the first page of the list."""
         self.log_in("barbara")
         for start in range(0, len(corpus), 20):
             some = corpus[start:start + 20]
@@ -54,7 +54,8 @@ class Corpus(Watched):
                     self.read(name, message, address, here)
 
     def deliver_in_one_piece(self, message):
-        """Delivers it unchanged: lines may be long and contain any octet. Returns the address of its page, since Barbara gets no other messages."""
+        """Delivers a message unchanged, with BDAT: lines may be long and contain any octet. Returns the address of its page,
+        which is known because Barbara gets no other messages."""
         with self.machine.smtp() as session:
             session.ehlo()
             reply = session.deliver_in_chunks("mallory@elsewhere.test", [f"barbara@{DOMAIN}"], message, len(message))

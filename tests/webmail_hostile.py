@@ -1,7 +1,8 @@
 """Hostile messages do nothing in a browser that shows them.
 
-Each message tries to run a script that marks the page, its title or an open dialog, or to fetch something from a server of ours on loopback. The same HTML on a page of
-that server does mark the page and fetch, which shows that the attempts are real. Images are shown when the user asks for them, and only then.
+Each message tries to run a script that marks the page, changes its title or opens a dialog, or tries to fetch something
+from our server on loopback. On a page of that server the same HTML succeeds, which shows that the attempts are real.
+Images are shown only when the user requests them.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from webmail_reader import Reader, row
 MARK = "top.pwned=pwned=1;document.title='pwned'"
 PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\5\0\1\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82"
 
-# HTML that runs a script, by its means.
+# HTML that runs a script, by the means.
 RUNNING = {
     "a script": f"<script>{MARK}</script>",
     "an error of a picture": f'<img src="data:," onerror="{MARK}">',
@@ -33,7 +34,7 @@ RUNNING = {
     "a media source that fails": f'<video><source onerror="{MARK}" src="data:,"></video>',
 }
 
-# HTML that fetches something from HERE, by its means.
+# HTML that fetches something from HERE, by the means.
 FETCHING = {
     "a picture": '<img src="HERE/a.png">',
     "a set of pictures": '<img srcset="HERE/a.png 1x, HERE/b.png 2x">',
@@ -53,7 +54,7 @@ FETCHING = {
     "a preloaded picture": '<link rel="preload" as="image" href="HERE/a.png">',
 }
 
-# Messages with attempts outside of shown HTML: header and body.
+# Messages with attempts outside the shown HTML, in the header and in the body.
 ATTEMPT = f"<script>{MARK}</script><img src=x onerror={MARK}>"
 MESSAGES = {
     "a subject": (f"From: a@elsewhere.test\r\nSubject: {ATTEMPT}", "Text"),
@@ -68,7 +69,7 @@ MESSAGES = {
 
 
 class Listener:
-    """A server on loopback that records requests, and has every path."""
+    """A server on loopback that records requests, and has a response for every path."""
 
     def __init__(self):
         self.asked, self.pages = [], {}
@@ -102,7 +103,7 @@ class Listener:
 
 
 class Watched(Reader):
-    """Tests that detect what messages run and fetch."""
+    """Tests that detect whether messages run or fetch something."""
 
     def setUp(self):
         super().setUp()
@@ -110,13 +111,13 @@ class Watched(Reader):
         self.addCleanup(self.listener.close)
 
     def settle(self):
-        """Waits until attempts that the page has begun are over: for a timer, and then for a response of the server."""
+        """Waits until the attempts of the page are over: for a timer, and then for a response of the server."""
         self.browser.run_late(
             "const done = arguments[0]; setTimeout(() => fetch('/mail/style.css', { cache: 'no-store' }).then(done, done), 0)"
         )
 
     def assertNothingRan(self, title):
-        """Nothing ran, neither in the page nor in a message's frame."""
+        """Asserts that nothing ran, neither in the page nor in a message's frame."""
         self.assertEqual(self.browser.run("return [typeof pwned, document.title.startsWith('pwned')]"), ["undefined", False], title)
 
     def try_frame(self, what):
@@ -214,7 +215,7 @@ class Hostile(Watched):
                 self.check_page(page)
 
     def check_page(self, address):
-        """Nothing runs on a page, in its frame, or in its downloads."""
+        """Asserts that nothing runs on a page, in its frame, or in its downloads."""
         self.browser.go(self.address(address) if address.startswith("/") else address)
         self.settle()
         self.assertNothingRan(address)

@@ -1,4 +1,4 @@
-"""Keyboard shortcuts, and pages that change in place: what the webmail's script adds to the pages. A part of `webmail.py`."""
+"""Keyboard shortcuts and pages that change in place, which the webmail's script adds. A part of `webmail.py`."""
 
 from mail import DOMAIN
 from processes import until
@@ -16,14 +16,14 @@ class Keys(Reader):
 
     def log_in(self, user):
         super().log_in(user)
-        # A loaded page does not have it.
+        # A page that is loaded anew does not have this mark.
         self.browser.run("window.mark = 1")
 
     def is_same_page(self):
         return self.browser.run("return window.mark") == 1
 
     def assertSaid(self, words):
-        """The live region for screen readers has this text."""
+        """Asserts that the live region for screen readers has this text."""
         said = "return document.querySelector('body > p[role=status]').textContent"
         until(lambda: words in self.browser.run(said), ANSWER_SECONDS, words)
 

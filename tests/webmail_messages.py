@@ -42,7 +42,7 @@ def message(sender, subject, text, files, number):
 
 
 def deliver(machine):
-    """Delivers all of them to Ada."""
+    """Delivers all messages to Ada."""
     for number, (sender, subject, text, files) in enumerate(MESSAGES):
         reply = machine.deliver("sender@elsewhere.test", [f"ada@{DOMAIN}"], message(sender, subject, text, files, number))
         assert reply.code == 250, reply

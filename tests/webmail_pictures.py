@@ -1,6 +1,7 @@
-"""The promise: the screenshots in docs/figures are of the current webmail. This takes them.
+"""The promise: the screenshots in docs/figures show the current webmail. This test takes them.
 
-On a desktop in light colours, and on a phone in dark ones: the login page, a list, a message, a reply, and the queue. Each is under 100 KB.
+They show the login page, a list, a message, a reply, and the queue, on a desktop in light colours and on a phone in dark
+colours. Each is under 100 KB.
 """
 
 import barepost
@@ -46,7 +47,7 @@ class Pictures(WithHost, Reader):
         self.take_the_queue()
 
     def take_the_queue(self):
-        """The queue with messages that are retried, and one that is held."""
+        """Takes the queue with messages that are retried, and with a held message."""
         browser, ada = self.browser, Forms(self.address(""), self.machine.data / "tls" / "certificate.pem", "ada")
         ada.hold(0)
         refused, held, unknown = "sofia@far.test, luigi@far.test", "editors@silent.test", "augustus@other.test"

@@ -1,10 +1,11 @@
-"""The promise: an HTML message contacts no host and looks up no name before the user asks for remote content, in Chromium and in Firefox.
+"""The promise: an HTML message contacts no host and looks up no name before the user requests remote content.
 
-The machine, the browsers and a name server are in a network of the test's own, so that a capture of its loopback interface shows
-every connection and every query. Each element of a message names a host of its own below `tracker.test`. The same HTML on a page
-of our own server shows that the attempts are real: there browsers look up and connect.
+This holds in Chromium and in Firefox. The machine, the browsers and a name server are in the test's own network. So a
+capture of its loopback interface shows every connection and every query. Each element of a message names a different
+host below `tracker.test`. On a page of our own server the same HTML makes browsers look up names and connect, which
+shows that the attempts are real.
 
-Takes two minutes under TCG; --quick, with Chromium alone, one.
+It takes two minutes under TCG; --quick, with Chromium only, takes one.
 """
 
 import http.server
@@ -24,12 +25,12 @@ from processes import die_with_us, program, until
 from webdriver import ANSWER_SECONDS
 from webmail_reader import HTTPS, Reader
 
-# Hosts of trackers, all of which are here: connections are refused, and captured.
+# The addresses of trackers, all on this host. Connections to them are captured and refused.
 TRACKERS = "198.51.100."
-# The time that a page has to contact a host. A page that may do so needs a few tenths of a second.
+# The time that a page has to contact a host. A page without a policy needs a few tenths of a second.
 SETTLE_SECONDS = 2.5
 
-# The attempts, by their means. HOST: a name that no other attempt has.
+# The attempts, by the means. HOST: a name that no other attempt has.
 LINKS = {
     "preconnect": '<link rel="preconnect" href="https://HOST">',
     "crossorigin": '<link rel="preconnect" href="https://HOST" crossorigin>',
@@ -74,12 +75,12 @@ DOCUMENTS = {
     "base": '<base href="https://HOST/"><a href="a">x</a><link rel="preconnect" href="/">',
     "frameset": '<frameset><frame src="https://HOST/a"></frameset>',
 }
-# The control shows, in each browser, that these contact a host if nothing prevents it.
+# The attempts that contact a host in each browser if no policy prevents it. The control checks them.
 REAL = {"chromium": ("preconnect", "lookup", "svg", "iframe", "frameset", "refresh", "picture"), "firefox": ("preconnect", "lookup", "svg", "iframe", "frameset", "refresh", "picture")}
 
 
 class Names(threading.Thread):
-    """A name server at 127.0.0.1 that has an address for every tracker, and no other name."""
+    """A name server at 127.0.0.1 that has an address for every tracker, and for no other name."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -102,14 +103,14 @@ class Names(threading.Thread):
 
 class Capture:
     """The traffic on loopback, as tshark sees it: names that are looked up, and addresses that are connected to."""
-
+            
     def __init__(self):
         self._seen, self._marks = [], 0
         wanted = "dns.flags.response == 0 or tcp.flags.syn == 1 and tcp.flags.ack == 0 or udp.dstport == 443"
         command = [program("tshark"), "-i", "lo", "-l", "-n", "-Q", "-Y", wanted, "-T", "fields", "-E", "separator=/s", "-e", "ip.dst", "-e", "dns.qry.name"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=die_with_us)
         threading.Thread(target=self._read, daemon=True).start()
-        # It takes a while before it listens.
+        # tshark takes a while before it captures.
         until(self._try_mark, 60, "tshark listens", 0.5)
 
     def _read(self):
@@ -171,7 +172,7 @@ class Pages:
 
 
 def with_hosts(attempts, where):
-    """HTML with attempts; each names a host of its own."""
+    """HTML with attempts. Each names a different host."""
     return "\n".join(html.replace("HOST", f"{what}.{where}.tracker.test") for what, html in attempts.items())
 
 
@@ -235,7 +236,7 @@ class Private:
         return self.browser.run("return document.querySelector('iframe.sheet-of-mail').getAttribute('src')")
 
     def assertShown(self):
-        """The frame has the message."""
+        """Asserts that the frame shows the message."""
         def is_there():
             self.browser.enter("iframe.sheet-of-mail")
             source = self.browser.source
@@ -267,7 +268,7 @@ class Private:
                 self.assertEqual(self.settled(), [], what)
 
     def test_an_entire_long_message_contacts_no_host(self):
-        # Each element begins at another octet of the pieces in which the document is sent.
+        # The document is sent in pieces. Each element begins at a different offset in its piece.
         parts = [f"<p>{'x' * (15_000 + 17 * number)}</p>{with_hosts({what: html}, self.where('long'))}" for number, (what, html) in enumerate((LINKS | FRAMES).items())]
         framed = self.open("<p>Harmless</p>" + "".join(parts))
         self.assertEqual(self.settled(), [], "the beginning")

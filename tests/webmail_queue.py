@@ -1,6 +1,7 @@
-"""The queue of outgoing messages on the administrators' page: shown, held, released, retried and deleted; and the sender's outbox. A part of `webmail_sending.py`.
+"""The queue of outgoing messages on the administrators' page, and the sender's outbox. A part of `webmail_sending.py`.
 
-The mail of one domain goes to a host on loopback, which defers it until it is ready. No name server answers for other domains.
+Administrators see, hold, release, retry and delete messages. Mail for one domain is relayed to a host on loopback, which
+defers the mail until it is ready. No name server answers for other domains.
 """
 
 import socketserver
@@ -24,7 +25,8 @@ LINES = 20
 
 
 class Host:
-    """A mail server on loopback, reachable through QEMU's gateway. It defers all recipients until it `is_ready`, and records the recipients of accepted messages."""
+    """A mail server on loopback, reachable through QEMU's gateway. It defers all recipients until it `is_ready`, and records
+    the recipients of accepted messages."""
 
     def __init__(self):
         self.words, self.taken = "450 4.2.0 The mailbox is being moved", []
@@ -62,7 +64,7 @@ class Host:
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        # Its address for the machine.
+        # The address at which the machine reaches this host.
         self.place = f"10.0.2.2:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -72,7 +74,7 @@ class Host:
 
 
 def configuration(host):
-    """The configuration of a machine with an administrator, whose mail for far.test goes to that host."""
+    """The configuration of a machine with an administrator. It relays mail for far.test to `host`."""
     address = f'address  = "{ADMINISTRATOR}@{DOMAIN}"'
     assert address in barepost.CONFIGURATION
     return barepost.CONFIGURATION.replace(address, f"{address}\nadmin = true") + barepost.ACCESS_FIXED + f'''
@@ -94,13 +96,13 @@ def card(recipients, inside=""):
 
 
 def do(what, recipients=None):
-    """The button for this action on the message to these recipients, or on all messages for the typed domain."""
+    """The button for the action `what` on the message to `recipients`, or on all messages for the typed domain."""
     button = f"//button[@name='do'][@value='{what}']"
     return card(recipients, button) if recipients else f"//form[.//input[@id='domain']]{button}"
 
 
 class WithHost:
-    """A machine with an administrator, and a host that mail goes to."""
+    """A machine with an administrator, and a host that receives mail."""
 
     @classmethod
     def setUpClass(cls):
@@ -124,7 +126,7 @@ class Queue(WithHost):
         self.host.is_ready = False
 
     def on_each_screen(self):
-        """The short form has scripts on the desktop, and none on the phone."""
+        """The screens to test. With --quick, scripts are on only on the desktop, and off only on the phone."""
         for screen in (DESKTOP, PHONE):
             if options.quick and self.scripts != (screen is DESKTOP):
                 continue
@@ -133,7 +135,7 @@ class Queue(WithHost):
         self.browser.resize(DESKTOP)
 
     def send(self, *recipients):
-        """Ada sends a message to them."""
+        """Ada sends a message to the recipients."""
         self.assertIn("Message sent.", self.ada.post("/mail/compose", to=", ".join(recipients), subject=self.unique("Far"), text="It computes.", do="send"))
 
     def look(self):
@@ -142,7 +144,7 @@ class Queue(WithHost):
         return self.browser.text("main")
 
     def look_until(self, words, recipients=None):
-        """Reloads the page until it has this text, or until the card of the message to these recipients has it."""
+        """Reloads the page until it has the text `words`, or until the card of the message to `recipients` has it."""
         where = card(recipients) if recipients else "main"
 
         def stands():
@@ -241,7 +243,7 @@ class Queue(WithHost):
             self.browser.follow("//a[.='First page']")
             self.assertIn("no messages for elsewhere.test to which this applies", self.press_for("release", "elsewhere.test"))
             self.assertIn("2 messages for far.test were released.", self.press_for("release", "far.test"))
-            # An attempt is in progress; then they wait again.
+            # After the release an attempt is in progress. When it is over, the messages wait and can be retried.
             until(lambda: "2 messages for far.test were scheduled for an immediate retry." in self.press_for("retry", "far.test"), WAY_SECONDS, "they are tried", pause=0.2)
             for domain in domains:
                 self.delete(domain)

@@ -35,7 +35,7 @@ class Reader(barepost.SharedMachineTest):
 
     @classmethod
     def hold(cls, user, seconds):
-        """Sets for how many seconds a user can undo sending."""
+        """Sets the number of seconds for which a user can undo sending."""
         certificate = cls.machine.data / "tls" / "certificate.pem"
         forms = Forms(cls.address(""), certificate, user)
         forms.hold(seconds)
@@ -77,14 +77,14 @@ class Reader(barepost.SharedMachineTest):
         self.browser.follow("button[type=submit]")
 
     def log_in(self, user):
-        """Logs in as a user, in place of any other."""
+        """Logs in as a user, after the end of any other session."""
         self.browser.forget()
         self.browser.go(self.address("/mail/login"))
         self.submit_login(user)
         self.assertEqual(self.browser.text("h1"), "Inbox")
 
     def log_out_elsewhere(self):
-        """Ends the session without telling this browser."""
+        """Ends the session by a request outside this browser."""
         cookies = self.browser.cookies()
         answer = self.ask("/mail/", cookies)
         token = re.search(r'name="token" value="([^"]+)"', answer)[1]
@@ -104,7 +104,8 @@ class Reader(barepost.SharedMachineTest):
         return self.fetch(path, cookies, form)[1].decode()
 
     def fetch(self, path, cookies, form=None):
-        """The header fields and the bytes at an address, fetched without the browser. Errors: urllib's, if there is no such page."""
+        """The header fields and the bytes at an address, fetched without the browser. Errors: urllib's, if the page does not
+        exist."""
         certificate = self.machine.data / "tls" / "certificate.pem"
         said = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
         request = urllib.request.Request(self.address(path), form, {"Cookie": said})

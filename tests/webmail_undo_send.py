@@ -1,4 +1,5 @@
-"""Undo send: held messages are counted down on the page, become drafts again, or leave, with their files. A part of `webmail_sending.py`."""
+"""Undo send: the page counts down a held message, which becomes a draft again or is sent, with its files. A part of
+`webmail_sending.py`."""
 
 import random
 
@@ -14,12 +15,13 @@ FILE_BYTES = 300_000
 
 
 class UndoSend:
-    """Undo send in one kind of browser. Tests of held messages use Ada's account, which has the longest hold, since hosts may be slow."""
+    """Undo send in one kind of browser. Tests of held messages use Ada's account. It has the longest hold, since hosts may
+    be slow."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Grace has the default: ten seconds.
+        # Grace has the default hold of ten seconds.
         cls.hold("ada", 30)
 
     def send(self, name, writer, reader, files=()):
@@ -73,7 +75,7 @@ class UndoSend:
         self.assertIn("Sending undone.", browser.text(".notice"))
         self.assertIn(file.name, browser.text("ul.attachments"))
         self.assertEqual(browser.value("#subject"), subject)
-        # No page is checked while this message is held.
+        # No page is checked while this message is held, so the hold can be short.
         self.hold("ada", 10)
         self.addCleanup(self.hold, "ada", 30)
         browser.follow("button[value=send]")

@@ -1,12 +1,13 @@
-"""The log of everything that a guest wrote to its disk, as QEMU's block driver `blklogwrites` keeps it, and disks made from it.
+"""The log of all writes of a guest to its disk, written by QEMU's block driver `blklogwrites`, and disks made from the log.
 
-The format is that of Linux's dm-log-writes (include/linux/dm-log-writes.h), all numbers little-endian:
+The format is that of Linux's dm-log-writes (include/linux/dm-log-writes.h). All numbers are little-endian:
 
     superblock   one sector: magic u64, version u64, entries u64, sector size u32
     entry        one sector: sector u64, sectors u64, flags u64, data length u64; then the sectors written, if any
 
-The superblock's count is brought up to date whenever a flush was logged, before the guest hears that it is done. So the
-count, read when a client is told something, is a place in the log behind the flush that the client was told for.
+The block driver updates the superblock's count whenever it has logged a flush, before the guest learns of the flush's
+completion. So if the count is read when a client gets an acknowledgment, it is a position after the flush that made the
+acknowledged data durable.
 """
 
 import os
@@ -22,7 +23,7 @@ ENTRY = struct.Struct("<QQQQ")
 
 
 def logged(command, disk, log):
-    """QEMU's command line with the disk under a log of what is written to it."""
+    """QEMU's command line with a log of all writes to the disk."""
     disk, log = (str(path).replace(",", ",,") for path in (disk, log))
     at = disk_option(command)
     return [
@@ -35,7 +36,7 @@ def logged(command, disk, log):
 
 
 class Position:
-    """How many entries a log has that is being written: a clock for a `Ledger`."""
+    """The current number of entries of a growing log: a clock for a `Ledger`."""
 
     def __init__(self, log):
         self._log = log
@@ -76,20 +77,20 @@ class WriteLog:
         self._file.close()
 
     def last_flush(self, position):
-        """The number of entries up to and with the last flush among the first `position` ones."""
+        """The number of entries up to and including the last flush among the first `position` entries."""
         return next((i + 1 for i in range(position - 1, -1, -1) if self.entries[i][2] & FLUSH), 0)
 
     def apply(self, disk, first, last):
-        """Writes all of the entries from `first` to before `last` to a disk's file descriptor."""
+        """Applies the entries from `first` up to and excluding `last` to a disk, given by its file descriptor."""
         for index in range(first, last):
             sector, sectors, flags, offset = self.entries[index]
             os.pwrite(disk, self._data(sectors, flags, offset), sector * SECTOR)
 
     def apply_some(self, disk, first, last, dice):
-        """Writes what a power cut may leave of the entries that no flush covers.
+        """Applies entries after the last flush as a power cut may leave them.
 
-        Each write is there wholly or not, or sector by sector, or with garbage in its place; which of these a cut does is
-        drawn once. Returns a word for it.
+        The kind of damage is drawn once for all entries: none or all are written, only some, only some of their sectors, or
+        garbage is in some sectors. Returns a text for the kind.
         """
         manner = dice.choice(("none of them", "all of them", "some of them", "some of their sectors", "garbage in some"))
         share = dice.choice((0.1, 0.5, 0.9))
