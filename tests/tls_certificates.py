@@ -46,7 +46,8 @@ class Certificates(barepost.Test):
         return int(text[-3:]), text[:-3]
 
     def send(self, trusted, *arguments, **how):
-        """Uploads a valid certificate, again until the machine's clock has reached its start. Returns the text of the response."""
+        """Uploads a valid certificate. Retries until the machine's clock has reached the certificate's start. Returns the text
+        of the response."""
         answers = []
 
         def is_taken():

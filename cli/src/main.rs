@@ -1,4 +1,4 @@
-//! The program `barepost`. Its code is in the library beside it.
+//! The program `barepost`. Its code is in the library of this package.
 #![forbid(unsafe_code)]
 
 fn main() {

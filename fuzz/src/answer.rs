@@ -61,7 +61,7 @@ fn policy(answer: &[u8], piece_bytes: usize) -> String {
     })
 }
 
-/// The outcome after the whole response of the server, which arrives in pieces of `size` bytes.
+/// The outcome after the whole response of the server, in pieces of `piece_bytes` bytes.
 fn outcome_of<S: Speaker, T: Clone + PartialEq + Debug>(
     mut speaker: S,
     answer: &[u8],

@@ -28,7 +28,7 @@ pub(crate) trait Party {
     fn serve(&mut self, pace: Pace, held: bool) -> Waits;
 }
 
-/// What a session waits for, after it has taken all available input.
+/// The state of a session that has taken all available input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
     /// More bytes of the client.

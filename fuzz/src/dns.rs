@@ -48,7 +48,7 @@ enum Action<'a> {
         counts: [u8; 3],
         body: &'a [u8],
     },
-    /// The server replies over TCP, in segments of `at_once` + 1 bytes.
+    /// The server replies over TCP, in segments of `segment_bytes` + 1 bytes.
     ReplyByStream {
         which: u8,
         segment_bytes: u8,

@@ -37,14 +37,14 @@ const DEADLINES_MAX: u32 = 5_000;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
-    /// A set of bits: [`ASKS_FOR_ADDRESS`], [`SPEAKS_IPV6`], [`LISTENS_TO_ROUTERS`].
+    /// A set of bits: [`USES_DHCP`], [`USES_IPV6`], [`LISTENS_TO_ROUTERS`].
     modes: u8,
     has_offloads: bool,
     actions: Vec<Action>,
 }
 
-const ASKS_FOR_ADDRESS: u8 = 1;
-const SPEAKS_IPV6: u8 = 4;
+const USES_DHCP: u8 = 1;
+const USES_IPV6: u8 = 4;
 /// The network takes its IPv6 addresses from routers. Without this bit they are fixed.
 const LISTENS_TO_ROUTERS: u8 = 8;
 
@@ -56,7 +56,7 @@ pub fn run(data: &[u8]) {
         world.act(action);
     }
     world.come_to_rest();
-    if input.modes & ASKS_FOR_ADDRESS == 0 {
+    if input.modes & USES_DHCP == 0 {
         world.check_correct_peer();
     }
 }
@@ -85,9 +85,8 @@ impl World {
             prefix_bits: 24,
             gateway: Some(Ipv4Addr::new(10, 0, 0, 1)),
         };
-        let addressing =
-            if has(ASKS_FOR_ADDRESS) { Addressing::Dhcp } else { Addressing::Static(own) };
-        let ipv6 = match (has(SPEAKS_IPV6), has(LISTENS_TO_ROUTERS)) {
+        let addressing = if has(USES_DHCP) { Addressing::Dhcp } else { Addressing::Static(own) };
+        let ipv6 = match (has(USES_IPV6), has(LISTENS_TO_ROUTERS)) {
             (false, _) => Ipv6Addressing::None,
             (true, true) => Ipv6Addressing::Automatic,
             (true, false) => {
@@ -108,7 +107,7 @@ impl World {
         assert!(net.listen(PORT, Service(1)) && net.bind(53));
         net.begin_ipv6(now, &[9; 16]);
         let mut peers = Peers::default();
-        peers.uses_ipv6 = has(SPEAKS_IPV6);
+        peers.uses_ipv6 = has(USES_IPV6);
         let mut world = World { net, card, user: User::default(), peers, now };
         world.transmit(usize::MAX);
         world
@@ -117,7 +116,7 @@ impl World {
     fn act(&mut self, action: &Action) {
         match action {
             Action::Wait { millis } => self.wait(Micros::from_millis(u64::from(*millis))),
-            Action::Speak { room } => drop(self.transmit(usize::from(*room))),
+            Action::Transmit { room } => drop(self.transmit(usize::from(*room))),
             Action::User(action) => self.user.perform(action, self.now, &mut self.net, &self.peers),
             Action::Greet { peer, port } => {
                 for kind in [Kind::Syn, Kind::Any(0x10)] {

@@ -143,8 +143,9 @@ fn hops(message: &[u8], cuts: [u8; 4]) {
     assert_eq!(revised(message, &cuts), whole, "the result does not depend on cuts");
 }
 
-/// Revises another server's message. It arrives in pieces of the sizes `cuts`, and the output takes
-/// at most the size of the piece before at once. Returns the revised message and its hops.
+/// Revises another server's message, which arrives in pieces of the sizes `cuts`. Each call of the
+/// output takes at most as many bytes as the piece before had. Returns the revised message and its
+/// hops.
 fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     let now = date_time(UnixTime::from_seconds(0));
     let own = Reviser { hostname: "mail.test", identifier: b"x", author: "", now: &now };

@@ -134,7 +134,7 @@ fn version(text: &[u8]) -> &[u8] {
 }
 
 /// Compares the TXT records at the name of a key with the key. Every TXT record there counts as a
-/// key. For another text, a trial signature shows whether it contains the same key.
+/// key. A trial signature shows whether a different text contains the same key.
 fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
     let texts: Vec<&Record> =
         records.iter().filter(|record| matches!(record, Record::Text(_))).collect();

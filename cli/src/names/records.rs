@@ -33,7 +33,7 @@ const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 pub(super) struct Wanted {
     pub(super) owner: Name,
     pub(super) record: Record,
-    /// What the record is for, in a sentence.
+    /// The purpose of the record, in a sentence.
     pub(super) purpose: String,
 }
 

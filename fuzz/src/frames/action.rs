@@ -19,7 +19,7 @@ pub(super) enum Action {
     Wait {
         millis: u16,
     },
-    Speak {
+    Transmit {
         room: u8,
     },
 }
@@ -123,8 +123,9 @@ pub(super) struct TcpFields {
     /// The segment goes to a port without a listener.
     pub(super) to_closed_port: bool,
     pub(super) kind: Kind,
-    /// The distance of the sequence number from the expected one. `acknowledgment`: likewise.
+    /// The distance of the sequence number from the expected one.
     pub(super) sequence: Off,
+    /// The distance of the acknowledgment number from the expected one.
     pub(super) acknowledgment: Off,
     pub(super) window: u16,
     pub(super) payload_bytes: u16,

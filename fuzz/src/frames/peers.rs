@@ -1,8 +1,8 @@
 //! The peers on the wire: a few hosts, each with a few ports. They remember the last segment of the
 //! network.
 //!
-//! A sequence number always has the same byte in the segments of all peers. So overlapping segments
-//! never contradict each other.
+//! The byte of a stream is a function of its sequence number, for all peers. So overlapping
+//! segments never contradict each other.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -69,7 +69,7 @@ fn port(port: u8) -> u16 {
 }
 
 impl Peers {
-    /// Takes note of a frame that the network has sent. Returns the TCP segment in it.
+    /// Records the numbers in a frame that the network has sent. Returns the TCP segment in it.
     pub(super) fn record(&mut self, frame: &[u8]) -> Option<Segment> {
         let udp_to_server =
             [frame.get(23), frame.get(36), frame.get(37)] == [Some(&17), Some(&0), Some(&67)];

@@ -41,7 +41,7 @@ pub(crate) struct World {
 /// The progress of a request to the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// The head has arrived. Its method is this one.
+    /// The head has arrived, with this method.
     Requested(Method),
     /// The body has arrived.
     BodyArrived,

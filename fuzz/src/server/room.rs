@@ -128,11 +128,11 @@ impl Room {
             Action::Open { port, family } => self.open(*port, *family),
             Action::Say { which, phrase, times } => {
                 let phrase = PHRASES[usize::from(*phrase) % PHRASES.len()];
-                self.say(*which, phrase.repeat(1 + usize::from(times % 3)).as_bytes());
+                self.send(*which, phrase.repeat(1 + usize::from(times % 3)).as_bytes());
             }
-            Action::SayBytes { which, bytes } => self.say(*which, bytes),
+            Action::SayBytes { which, bytes } => self.send(*which, bytes),
             Action::SayMuch { which, byte, count } => {
-                self.say(*which, &vec![*byte; usize::from(*count) % 8_192])
+                self.send(*which, &vec![*byte; usize::from(*count) % 8_192])
             }
             Action::Close { which } => {
                 if let Some(client) = self.client(*which) {
@@ -187,7 +187,7 @@ impl Room {
         (0..4).for_each(|_| self.step());
     }
 
-    fn say(&mut self, which: u8, bytes: &[u8]) {
+    fn send(&mut self, which: u8, bytes: &[u8]) {
         let Some(number) = usize::from(which).checked_rem(self.clients.len()) else { return };
         let client = &mut self.clients[number];
         if client.sent.len() + bytes.len() <= SENT_BYTES_MAX {

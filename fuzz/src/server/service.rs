@@ -27,7 +27,7 @@ pub(super) fn check(room: &mut Room) {
 /// The number of messages in a mailbox, by STAT.
 fn messages_of(room: &mut Room, name: &str) -> usize {
     let user = format!("USER {name}@barepost.test\r\n");
-    let heard = room.converse(
+    let received = room.converse(
         Port::Pop3,
         &[
             ("", "+OK "),
@@ -37,7 +37,7 @@ fn messages_of(room: &mut Room, name: &str) -> usize {
             ("QUIT\r\n", "+OK"),
         ],
     );
-    let status = heard.lines().filter(|line| line.starts_with("+OK ")).find_map(|line| {
+    let status = received.lines().filter(|line| line.starts_with("+OK ")).find_map(|line| {
         let mut words = line.split(' ').skip(1).map(str::parse::<usize>);
         match (words.next(), words.next(), words.next()) {
             (Some(Ok(count)), Some(Ok(_)), None) => Some(count),

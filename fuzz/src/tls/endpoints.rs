@@ -45,7 +45,7 @@ impl Endpoints {
         Endpoints { settings, clients }
     }
 
-    /// A client without session tickets, for TLS 1.3 only. `is_old`: for TLS 1.2 only.
+    /// A client without session tickets, for TLS 1.3 only. `is_tls12`: for TLS 1.2 only.
     pub(super) fn client(&self, is_tls12: bool) -> ClientConnection {
         let mut client = ClientConfig::clone(&self.clients[usize::from(is_tls12)]);
         client.resumption = Resumption::disabled();
