@@ -75,7 +75,7 @@ impl Functions {
         Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
 
-    /// The instructions of the sample in compiled functions whose names satisfy `is_so`.
+    /// The instructions of the sample in compiled functions with names that satisfy `is_so`.
     pub(super) fn executed_in(&self, sample: &Sample, is_so: impl Fn(&str) -> bool) -> u64 {
         sample
             .by_address()

@@ -3,7 +3,7 @@
 //!
 //! A job owns its input, so any core can compute it. The first of several cores computes no jobs,
 //! because the disk and often the network card depend on that core. The result goes to the frame
-//! that requested the job, whose continuation resumes it.
+//! that requested the job. The continuation resumes that frame.
 //!
 //! - Signatures are computed in the order of their requests.
 //! - Hashes of clients without login failures come before hashes of clients with failures,

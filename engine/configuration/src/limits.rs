@@ -1,4 +1,4 @@
-//! `[limits]`: the quotas and sending limits of accounts whose `[[user]]` section sets none.
+//! `[limits]`: the quotas and sending limits of accounts without their own in `[[user]]`.
 
 use alloc::format;
 

@@ -142,7 +142,7 @@ pub struct Relay {
     others: BTreeMap<HostName, Way>,
     /// The files of authorities that are trusted in addition to those of the web.
     pub authorities: Vec<AuthorityFile>,
-    /// The networks whose hosts may be contacted although their addresses are not public.
+    /// The networks in which hosts may be contacted although their addresses are not public.
     pub private_networks: Vec<Prefix>,
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Course {
 }
 
 impl Course {
-    /// Reads a request for `path`, whose handler supports `methods`.
+    /// Reads a request for `path`. The handler of this path supports `methods`.
     ///
     /// Errors: the request is ambiguous.
     fn of(

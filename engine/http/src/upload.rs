@@ -1,4 +1,4 @@
-//! The body of a request whose sender was admitted. The body is kept until it is complete, or
+//! The body of an admitted request. The body is kept until it is complete, or
 //! passed to the handler in pieces.
 //!
 //! The handler holds one piece at a time. Meanwhile only a bounded number of bytes can arrive and

@@ -274,7 +274,7 @@ impl Engine {
                 self.server.parts.connections.output(now, &mut through, &mut budget)
             }
         };
-        // A core whose card is full may sleep. Space in the card wakes it.
+        // A core with a full card may sleep. Space in the card wakes it.
         self.pace.unfinished |= output == OutputProgress::More;
         self.post(machine);
         machine.ring_doorbells();

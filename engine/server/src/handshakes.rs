@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Ends a handshake whose time is up. Time with unacknowledged bytes does not count.
+    /// Ends a handshake when its time is up. Time with unacknowledged bytes does not count.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_handshake(&mut self, parts: &mut Parts) {
@@ -161,7 +161,7 @@ impl Session {
         self.break_handshake_off(|outcomes| &mut outcomes.late, parts);
     }
 
-    /// Aborts a handshake whose time is up, or which has no resources.
+    /// Aborts a handshake that has no time or no resources left.
     #[cold]
     #[inline(never)]
     pub(crate) fn break_handshake_off(

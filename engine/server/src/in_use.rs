@@ -55,7 +55,7 @@ in_use! {
     checks,
     /// Bytes of messages kept until their senders are checked.
     kept_for_checks,
-    /// Messages whose filter query is being sent, or waits for its answer.
+    /// Messages with a filter query that is being sent, or that waits for its answer.
     filter_queries,
     /// Bytes of messages kept for the filter.
     kept_for_filter,

@@ -467,7 +467,7 @@ impl Session {
         }
     }
 
-    /// Releases the resources of the session, whose connection has ended.
+    /// Releases the resources of the session when its connection has ended.
     fn ended(mut self, cx: &mut Context<'_>) {
         if self.caller.channel == Channel::Tls {
             self.tls_ended(cx.parts);

@@ -5,10 +5,9 @@
 //! their cores, and octets are accepted when all parts have one. A message with a place waits only
 //! for higher cores, so no two messages wait for each other.
 //!
-//! The parts may take different numbers of octets at a time. The message takes as many as all parts
-//! have taken. A part that is ahead skips the octets that it has already. A complete message is
-//! first prepared on all cores: each core has all of it, and disk space for it. Only then is it
-//! committed on all cores, and only a disk error can still fail it.
+//! The message takes as many octets as all parts have taken. A part that is ahead skips the octets
+//! that it has. A complete message is first prepared on all cores: each core has all of it, and
+//! disk space for it. Then it is committed on all cores, and only a disk error can still fail it.
 //!
 //! Invariants:
 //! - The end is reported when all parts have ended: delivered if all are, else refused.
@@ -41,7 +40,6 @@ pub(crate) struct MultiShardDeliveries {
     idle: Vec<Box<DeliveryParts>>,
 }
 
-/// One message.
 #[derive(Default)]
 struct DeliveryParts {
     /// The parts that have a place, or wait for one.

@@ -320,8 +320,8 @@ pub enum MessageRefusal {
     NoAuthor,
     /// A limit was reached before the check of the author's domain had a result: 451 4.7.0.
     Unchecked,
-    /// No check proves that the message comes from its author's domain, whose policy is to reject
-    /// such mail: 550 5.7.26 (RFC 7372).
+    /// No check proves that the message comes from its author's domain, and the domain's policy is
+    /// to reject such mail: 550 5.7.26 (RFC 7372).
     Unproved,
     /// A filter refuses the message: 550 5.7.1, with [`Actions::reason`] unless it is empty.
     Unwanted,

@@ -15,7 +15,7 @@ const VERSION: &[u8] = b"v=spf1";
 pub(crate) struct SpfPolicy {
     /// The directives, in the order in which they are tried.
     pub(crate) directives: Vec<Directive>,
-    /// The domain whose policy applies if no mechanism matches.
+    /// The domain with the policy that applies if no mechanism matches.
     pub(crate) redirect: Option<Specification>,
 }
 

@@ -117,8 +117,8 @@ impl Named {
         self.published.iter().filter(move |published| published.usage == usage)
     }
 
-    /// Checks that the certificate is valid today, chains to a published authority whose
-    /// certificate the server sent, and is for the server's name or the domain.
+    /// Checks that the certificate is valid today, chains to a published authority that the server
+    /// has sent the certificate of, and is for the server's name or the domain.
     fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         let is_published = |shown: &&CertificateDer<'_>| {

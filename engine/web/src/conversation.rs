@@ -22,8 +22,9 @@ use webmail::{LoginFacts, Request};
 use super::context::{HttpCall, WebContext};
 use super::host::{HttpHost, kept_for};
 use super::passwords::PasswordPreparation;
-use super::pending::{LoginPurpose, PendingRequest, Refused, busy};
+use super::pending::{LoginPurpose, PendingRequest, Refused};
 use super::session::HttpSession;
+use super::shared::busy;
 
 /// The number of unread response bytes above which a client's next request waits. So clients that
 /// never read cannot exhaust the memory.
@@ -246,7 +247,7 @@ impl HttpConversation {
         self.pending.take().map(|pending| *pending)
     }
 
-    /// Answers a request whose login has failed.
+    /// Answers a request after its login has failed.
     fn refused(&mut self, purpose: &LoginPurpose, has_too_many: bool, call: &mut HttpCall<'_>) {
         match purpose.refused(has_too_many, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),

@@ -18,7 +18,8 @@ use tls::SplitPlaintext;
 use webmail::Request;
 
 use super::context::HttpCall;
-use super::pending::{PendingRequest, busy};
+use super::pending::PendingRequest;
+use super::shared::busy;
 
 /// The number of bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;

@@ -12,16 +12,8 @@ use webmail::{Destination, Draft, PasswordChange, ProofFailure, Request};
 use super::context::HttpCall;
 use super::passwords::PasswordPreparation;
 
-/// The reply when the machine is overloaded.
-const BUSY: &str = "The server is busy. Go back, and try again in a moment.\n";
-
-/// The reply when there is not enough memory for a request or for its reply.
-#[cold]
-pub(super) fn busy() -> Reply {
-    Reply::text(Status::ServiceUnavailable, BUSY.into())
-}
-
 /// A request, by the event that it waits for.
+#[expect(clippy::large_enum_variant, reason = "a session has it in a box")]
 pub(super) enum PendingRequest {
     /// The session's turn. A body of this many bytes is admitted.
     Admission(usize),

@@ -31,7 +31,7 @@ impl PendingRequest {
         PendingRequest::of(asked, call)
     }
 
-    /// Continues a webmail request whose form has arrived. `None`: as for
+    /// Continues a webmail request when its form has arrived. `None`: as for
     /// [`PendingRequest::webmail`].
     ///
     /// Errors: the reply, if it is known at once.

@@ -10,13 +10,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use configuration::Configuration;
-use http::{Reply, ResponseCache, Site};
+use http::{Reply, ResponseCache, Site, Status};
 use machine::UnixTime;
 use message::DateTimeNow;
 use tasks::FrameId;
 use webmail::Request;
-
-use super::pending::busy;
 
 /// The state that the sessions of a core share.
 pub struct Web {
@@ -121,4 +119,11 @@ impl Web {
     pub fn held(&self) -> usize {
         self.bodies + self.replies
     }
+}
+
+/// The reply when there is not enough memory for a request or for its reply.
+#[cold]
+pub(super) fn busy() -> Reply {
+    let text = "The server is busy. Go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, text.into())
 }

@@ -27,7 +27,7 @@ tasks::points! {
     Signed,
 }
 
-/// The continuation of a request to the store whose outcome is not awaited. No handler ever has
+/// The continuation of a request to the store that no handler waits for. No handler ever has
 /// this frame.
 pub(crate) const UNAWAITED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, 0), entry: WebmailWaitPoint::Asked.entry() };

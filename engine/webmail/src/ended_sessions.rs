@@ -1,5 +1,5 @@
-//! Ended sessions whose notes may still be in the store. The disk failed or the machine was busy
-//! when such a note should have been removed.
+//! Ended sessions with notes that may still be in the store. The disk failed or the machine was
+//! busy when such a note should have been removed.
 //!
 //! Invariants:
 //! - The store is asked once a minute to remove such a note, until the note is gone. So the session
@@ -53,7 +53,7 @@ impl EndedSessions {
     }
 
     /// Asks the store to remove the remaining notes, if the time of the check has come.
-    /// `unawaited`: the continuation of a change whose outcome is not awaited.
+    /// `unawaited`: the continuation of a change that no handler waits for.
     pub(crate) fn look(&mut self, store: &mut Store, now: Instant, unawaited: Continuation) {
         if self.look_at <= now {
             self.look_at = Instant::NEVER;

@@ -343,7 +343,7 @@ impl RequestHandlers {
         }
     }
 
-    /// Ends a handler whose job is done, with this reply.
+    /// Ends a handler with this reply, after its job is done.
     fn done(&mut self, frame: FrameId, reply: Reply) {
         let Handler { ticket, form_bytes, number, .. } = self.remove(frame);
         match number {

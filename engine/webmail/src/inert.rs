@@ -53,7 +53,7 @@ pub(crate) fn is_inert(name: &str) -> bool {
 /// The filter of one document.
 #[derive(Debug, Default)]
 pub(crate) struct Inert {
-    /// The beginning of a tag whose name may continue in the next piece.
+    /// The beginning of a tag with a name that may continue in the next piece.
     held: String,
 }
 

@@ -101,7 +101,7 @@ impl Listeners {
         !self.all.is_empty() && store.has_changes()
     }
 
-    /// Sends an event to each listener whose account has changed. If the session of a listener has
+    /// Sends an event to each listener of a changed account. If the session of a listener has
     /// ended, its stream ends.
     pub(crate) fn look(
         &mut self,

@@ -8,7 +8,7 @@
 //! Invariants:
 //! - A core has a maximum number of handlers of each kind, and an account may use only a part of
 //!   it. So slow clients of one account do not block others.
-//! - An event for a number whose handler has ended is dropped.
+//! - An event for the number of an ended handler is dropped.
 
 use alloc::collections::{BTreeMap, VecDeque};
 

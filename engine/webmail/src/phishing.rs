@@ -1,5 +1,5 @@
-//! Phishing warnings: links whose text names another host than their target, host names that mix
-//! scripts, and sender names that look like other addresses.
+//! Phishing warnings: links with a text that names another host than their target, host names that
+//! mix scripts, and sender names that look like other addresses.
 //!
 //! The HTML of a message is shown in a frame without scripts, so the page cannot show link targets
 //! in the frame. The page shows the warnings as text beside the message.

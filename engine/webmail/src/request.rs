@@ -2,7 +2,7 @@
 //! request at once, or gives it to a request handler as a job.
 //!
 //! Invariants:
-//! - A client whose ticket belongs to no valid session is asked to log in, whatever it requests.
+//! - A client without the ticket of a valid session is asked to log in, whatever it requests.
 //! - Every change needs a form from our pages, which has the session's token.
 
 mod passwords;

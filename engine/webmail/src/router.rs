@@ -1,7 +1,7 @@
 //! The first step of a webmail request, on the core of its connection.
 //!
 //! A request with a ticket is sent to the core that owns the account, as a [`Request`]. A request
-//! without a ticket is answered by this module, and so is a request whose reply is the same for all
+//! without a ticket is answered by this module, and so is a request with the same reply for all
 //! clients.
 //!
 //! Invariants:

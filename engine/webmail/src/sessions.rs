@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - The disk has only the digest of a ticket. The memory also has the form token, which does not
-//!   authenticate a client. So an attacker who can read the memory or the disk cannot take over a
+//!   authenticate a client. So an attacker that can read the memory or the disk cannot take over a
 //!   session.
 //! - An account has at most [`SESSIONS_MAX`] sessions. A new session replaces the session that was
 //!   idle longest. The table of a core has a fixed capacity.
@@ -195,7 +195,7 @@ impl WebSessions {
         NoteChange::Remove(digest[..].into())
     }
 
-    /// The ended sessions whose notes may still be in the store.
+    /// The ended sessions with notes that may still be in the store.
     #[inline]
     pub(crate) fn ended(&self) -> &EndedSessions {
         &self.ended
@@ -281,7 +281,7 @@ impl WebSessions {
         }
     }
 
-    /// The last message whose remote content the reader wanted to load.
+    /// The last message for which the reader wanted to load remote content.
     pub(crate) fn loaded(&self, digest: &Digest) -> Option<MessageKey> {
         self.known.get(digest)?.loaded
     }

@@ -1,7 +1,7 @@
 //! Tickets: the cookie of a session, and the token in its forms.
 //!
 //! Invariants:
-//! - The server stores only the digest of a ticket, so nobody can read a valid cookie from the
+//! - The server stores only the digest of a ticket, so no attacker can read a valid cookie from the
 //!   disk.
 //! - Secrets are compared in constant time and never printed by `Debug`.
 //! - The form token is derived from the secret and does not reveal it.

@@ -41,10 +41,10 @@ const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
 const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
-/// The messages whose steps are timed.
+/// The messages with timed steps.
 const WATCHED: Sending = Sending { clients: 1, messages: 10, bytes: KIB };
 
-/// The account whose messages no client fetches, and the account whose messages are fetched.
+/// The account that no client fetches messages from, and the account with a fetching client.
 const SINK: &str = "user0";
 const READER: &str = "user1";
 

@@ -32,7 +32,7 @@ const TARGET: f64 = 0.9;
 const FLOW_BUDGET: Duration = Duration::from_secs(12);
 const SEED: u64 = 1;
 
-/// The number of parallel flows, for wires whose losses keep a single flow from filling them. Which
+/// The number of parallel flows, for wires that a single flow cannot fill because of losses. Which
 /// frames are lost, and whether a timeout follows, can make two flows differ by a factor of two.
 const FLOWS: usize = 8;
 
@@ -99,7 +99,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     run_only(repository, "", stop)
 }
 
-/// Measures the rows whose cases contain `only`.
+/// Measures the rows with cases that contain `only`.
 pub(super) fn run_only(
     repository: &Repository,
     only: &str,

@@ -63,7 +63,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     measure(repository, |_| true, stop)
 }
 
-/// Measures the cases whose names contain `only`.
+/// Measures the cases with names that contain `only`.
 pub(super) fn run_only(
     repository: &Repository,
     only: &str,

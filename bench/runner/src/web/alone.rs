@@ -13,7 +13,7 @@ use host::{Failure, Repository, Stop};
 const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// Measures the loads of the 4 KB file whose cases contain `only`.
+/// Measures the loads of the 4 KB file with cases that contain `only`.
 pub(crate) fn run_only(
     repository: &Repository,
     only: &str,

@@ -4,8 +4,8 @@
 //! Each request is the cheapest one that shows the user's inbox. If a response is late, the
 //! connection sends its next request as soon as the response arrives. So a slow machine gets fewer
 //! requests. A load lasts a few seconds, and ends when all requests have been answered. Both
-//! webmails get each load, one after the other. Only ours also gets a pressing load, whose
-//! connections do not pause between requests.
+//! webmails get each load, one after the other. Only ours also gets a pressing load,
+//! in which connections do not pause between requests.
 //! gets as many users as ask 100 times a second each.
 
 use std::sync::{Mutex, PoisonError};

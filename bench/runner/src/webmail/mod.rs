@@ -65,7 +65,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
-/// Measures our own steps whose cases contain `only`, without a peer. It is for use during
+/// Measures our own steps with cases that contain `only`, without a peer. It is for use during
 /// development. A file is fetched only if a step has sent it.
 pub(super) fn run_only(
     repository: &Repository,

@@ -296,8 +296,8 @@ impl Http2Session {
         }
     }
 
-    /// A frame has arrived for a stream whose body the handler has neither admitted nor refused
-    /// yet. Waits, or refuses the stream if too many bytes of replies are unsent.
+    /// A frame has arrived for a stream with a body that the handler has neither admitted nor
+    /// refused yet. Waits, or refuses the stream if too many bytes of replies are unsent.
     ///
     /// Errors: too many such streams were refused.
     fn body_of_undecided(
@@ -316,7 +316,7 @@ impl Http2Session {
         Ok(H2Progress::AndGoOn(0))
     }
 
-    /// Whether the frame belongs to a stream whose body the handler has not decided on.
+    /// Whether the frame belongs to a stream with a body that the handler has not decided on.
     fn is_of_undecided(&self, head: &FrameHead) -> bool {
         matches!(head.kind, FrameType::Headers | FrameType::Data)
             && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)

@@ -6,7 +6,7 @@ use crate::handler_request::QueuedRequest;
 use crate::session::STRIDE_BYTES;
 use crate::upload::{ArrivingBody, BodyAdmission};
 
-/// A request whose handler has not replied yet.
+/// A request that the handler has not replied to yet.
 #[derive(Debug)]
 pub(super) struct HandlerStream {
     asked: Box<QueuedRequest>,

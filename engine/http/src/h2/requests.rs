@@ -39,8 +39,8 @@ enum FieldBlock<'a> {
     Partial,
     /// The block is in one frame. The number is the length of the frame in bytes.
     One(&'a [u8], usize),
-    /// The block is in several frames, whose payloads are joined. The number is the length of all
-    /// frames in bytes.
+    /// The block is in several frames, and their payloads are joined. The number is the length of
+    /// all frames in bytes.
     Several(Box<Vec<u8, HEAD_BYTES_MAX>>, usize),
 }
 

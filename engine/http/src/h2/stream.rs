@@ -2,7 +2,7 @@
 //! get an entry.
 //!
 //! Implements: RFC 9113 section 5.1. A stream has an entry only while the server waits for
-//! something. A stream whose number was used and that has no entry is closed.
+//! something. A stream is closed if its number was used and it has no entry.
 
 use alloc::boxed::Box;
 

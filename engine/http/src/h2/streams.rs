@@ -38,7 +38,7 @@ pub(super) struct StreamList {
     turn: usize,
     /// The numbers of the streams that we reset last.
     reset: [u32; RESET_STREAMS],
-    /// The stream whose request is with the handler. The stream may already have ended.
+    /// The stream of the request that is with the handler. The stream may already have ended.
     asking: Option<u32>,
     /// Whether a request may wait for its turn.
     has_waiting_requests: bool,

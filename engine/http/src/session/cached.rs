@@ -9,7 +9,7 @@ use crate::response::ResponseHead;
 use crate::response_cache::{CachedFile, PlaceNumber};
 
 impl Session {
-    /// A request has arrived whose head is in the cache.
+    /// A request with a cached head has arrived.
     pub(super) fn cached_request_arrived(
         &mut self,
         head: &[u8],

@@ -26,7 +26,7 @@ pub(crate) const STRIDE_BYTES: usize = PIECE_BYTES;
 /// The interim response to a client that waits before it sends its body (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A request whose handler has not replied yet.
+/// A request that the handler has not replied to yet.
 #[derive(Debug)]
 pub(super) struct Request {
     asked: Box<QueuedRequest>,
@@ -34,7 +34,7 @@ pub(super) struct Request {
     waits: Waits,
 }
 
-/// A request whose body is arriving.
+/// A request with a body that is arriving.
 #[derive(Debug)]
 pub(super) struct Coming {
     request: Request,

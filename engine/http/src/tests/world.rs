@@ -88,7 +88,7 @@ pub(super) struct World {
     /// bodies.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
     pub(super) ended: Vec<u64>,
-    /// The numbers of open replies whose handler was asked for more.
+    /// The numbers of open replies for which the handler was asked for more.
     pub(super) wanted: Vec<u64>,
     /// The numbers of open replies that have ended, and of bodies that were given up.
     pub(super) left: Vec<u64>,

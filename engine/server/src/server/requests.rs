@@ -114,7 +114,7 @@ impl Server {
         self.bring_replies();
     }
 
-    /// Continues a request handler whose signature was computed.
+    /// Continues a request handler that waited for a signature.
     pub(crate) fn handler_signed(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         self.with_handlers(entropy, |handlers, cx| handlers.sign(frame, cx));
     }
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// Continues a request handler whose question about the queue was answered.
+    /// Continues a request handler that waited for an answer about the queue.
     pub(crate) fn queue_told(
         &mut self,
         frame: FrameId,

@@ -64,7 +64,7 @@ fn records_need_no_allocation() {
     }
 }
 
-/// Measures the memory of a server whose client does not answer its first flight, and of a server
+/// Measures the memory of a server without an answer to its first flight, and of a server
 /// that waits for the rest of the client's first message.
 #[test]
 fn a_pending_handshake_takes_less_than_16_kib() {

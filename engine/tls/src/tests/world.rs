@@ -141,7 +141,7 @@ pub(super) struct TestConnection {
 }
 
 impl TestConnection {
-    /// A server whose peer is not a TLS client.
+    /// A server with a peer that is not a TLS client.
     pub(super) fn without_client(settings: &TlsSettings) -> TestConnection {
         // This client is a placeholder, which is replaced or not used.
         let unused = ServerName::try_from("unused.test").unwrap();

@@ -82,7 +82,7 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct ChangeJob {
     change: Change,
-    /// Messages whose conversations must still be looked up.
+    /// Messages with conversations that must still be looked up.
     conversations: Vec<MessageKey>,
     left: VecDeque<MessageRange>,
     /// Whether messages in transit were left out already.

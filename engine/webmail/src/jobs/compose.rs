@@ -166,7 +166,7 @@ pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
     files.iter().map(|(part, name)| (*part, name.as_str())).collect()
 }
 
-/// The message whose contents the page starts with.
+/// The message with the contents that the page starts with.
 fn source(start: ComposeStart) -> Option<MessageKey> {
     match start {
         ComposeStart::New => None,

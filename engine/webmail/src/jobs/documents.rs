@@ -218,7 +218,7 @@ impl DocumentJob {
 }
 
 impl Extracted {
-    /// The wanted part, if it is an attached message whose header has ended. Then its first part
+    /// The wanted part, if it is an attached message and its header has ended. Then its first part
     /// has begun. The parser descends into such a message, and does not report its octets as one
     /// body.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {

@@ -2,7 +2,7 @@
 //!
 //! The images are written into the document as `data:` addresses. Addresses on our host would not
 //! work: the sandboxed document has no origin, so a browser does not send our `SameSite` cookie
-//! with its requests. Addresses that need no cookie would give mail to anyone who has the address.
+//! with its requests. Addresses that need no cookie would give mail to anyone with the address.
 //! So the document's policy names no host, not even ours, and the document loads nothing.
 //!
 //! Invariants:

@@ -2,8 +2,8 @@
 
 use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
 
-/// The maximum number of messages of a conversation that are counted for its row, and whose flags
-/// are read.
+/// The maximum number of messages of a conversation that are counted for its row, and the maximum
+/// number of these for which flags are read.
 const COUNTED_MAX: usize = 200;
 const MARKS_MAX: usize = 50;
 

@@ -240,7 +240,7 @@ fn is_found(words: &str, text: &str) -> bool {
 }
 
 /// Words to find, and a text, which often ends with the words. The alphabet is small, so that the
-/// words often repeat themselves, or have characters whose case folding is special.
+/// words often repeat themselves, or have characters with special case folding.
 fn words_and_text() -> impl Strategy<Value = (String, String)> {
     prop_oneof![
         ("[ab]{4,24}", any::<prop::sample::Index>())

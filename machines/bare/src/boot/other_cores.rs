@@ -4,7 +4,7 @@
 //! A core starts in real mode, in a page below 1 MiB (`other_core.s`). A few instructions later it
 //! runs the image's code, with the page tables of the first core. There it loads its tables, and
 //! enables its vector state and its interrupt controller. Then the first core compares the
-//! time-stamp counters of the two. A core that does not start, or whose counter disagrees, is
+//! time-stamp counters of the two. A core that does not start, or has a disagreeing counter, is
 //! halted for good, and the console reports it.
 //!
 //! Invariants:

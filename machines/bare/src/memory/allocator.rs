@@ -385,8 +385,8 @@ struct Granule {
     core: AtomicU8,
     /// The number of granules between the start of the slab and this granule.
     place: AtomicU8,
-    /// The number of free blocks of the slab. Zero except in the first granule of a slab whose core
-    /// is reclaiming.
+    /// The number of free blocks of the slab. Zero except in the first granule of a slab while its
+    /// core is reclaiming.
     free: AtomicU16,
 }
 

@@ -117,7 +117,7 @@ impl NetworkCard {
     ) -> Result<NetworkCard, DeviceError> {
         let first = PAIR_QUEUES.saturating_mul(pair);
         let receiver = Receiver::new(events, |size, addresses| {
-            // SAFETY: the addresses are those of the receiver's queue, whose memory lives for ever.
+            // SAFETY: the addresses are those of the receiver's queue. Its memory lives for ever.
             unsafe {
                 transport.start_queue(
                     first + RECEIVE_QUEUE,
@@ -128,7 +128,7 @@ impl NetworkCard {
             }
         })?;
         let transmitter = Transmitter::new(events, offloads, |size, addresses| {
-            // SAFETY: the addresses are those of the transmitter's queue, whose memory lives for
+            // SAFETY: the addresses are those of the transmitter's queue. Its memory lives for
             // ever.
             unsafe {
                 transport.start_queue(

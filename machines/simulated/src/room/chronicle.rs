@@ -33,7 +33,7 @@ pub struct RoomCounts {
     pub turns: u64,
     /// The simulated time, in microseconds.
     pub micros: u64,
-    /// The number of rooms whose machines had more than one core.
+    /// The number of rooms with machines of more than one core.
     pub several_cores: u64,
     /// The number of clients that received data over TLS.
     pub over_tls: u64,

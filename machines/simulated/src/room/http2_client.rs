@@ -48,7 +48,7 @@ impl Http2Client {
         stream
     }
 
-    /// Sends the head of a request whose body never follows.
+    /// Sends the head of a request. Its body never follows.
     pub(super) fn announce(&mut self, method: &str, path: &str, fields: &str) {
         self.open(method, path, fields, 0);
     }

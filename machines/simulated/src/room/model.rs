@@ -369,7 +369,7 @@ impl Model {
         self.messages[id.0].is_sent_by_webmail()
     }
 
-    /// The messages whose sending was not finished at the last audit of the disk.
+    /// The messages that were still being sent at the last audit of the disk.
     pub(super) fn on_their_way(&self) -> Vec<MessageId> {
         let is_on_its_way = |id: &MessageId| self.messages[id.0].departure.is_on_its_way();
         (0..self.messages.len()).map(MessageId).filter(is_on_its_way).collect()

@@ -20,7 +20,7 @@ use super::remote::RemoteMailbox;
 enum SmtpStep {
     /// The greeting. The client sends nothing before it.
     Greeting,
-    /// A command whose reply has no consequence.
+    /// A command with a reply that has no consequence.
     Other,
     /// STARTTLS: the next command is sent within TLS.
     Tls,

@@ -75,7 +75,7 @@ pub(super) struct WebmailClient {
     pub(super) hesitates: Option<(Instant, String, MessageId)>,
     /// The number of actions that the client still takes.
     left: u64,
-    /// The rows of the last list whose messages the client has not read yet.
+    /// The rows of the last list with messages that the client has not read yet.
     unread: Vec<ListRow>,
     /// The messages that the client has read, but not searched for yet.
     sought: Vec<MessageId>,

@@ -13,7 +13,8 @@ const MESSAGE: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
 const MADE: UnixTime = UnixTime::from_seconds(1_795_600_000);
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// A machine whose clock shows `clock` at its start, with a program that was built at `made`.
+/// A machine with a clock that shows `clock` at its start, and with a program that was built at
+/// `made`.
 fn starting(disk: MemoryDisk, clock: UnixTime, made: UnixTime) -> Room {
     let mut room = Room::opening(1, disk, usual_sizes());
     (room.machine.started, room.machine.program_date) = (clock, made);

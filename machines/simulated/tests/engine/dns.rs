@@ -55,8 +55,8 @@ pub(super) struct NameServer {
     late: Option<(IpEndpoint, Vec<u8>)>,
     pub(super) mood: Mood,
     pub(super) zone: Vec<(&'static str, u16, Vec<u8>)>,
-    /// `signed`: names whose responses the server marks as validated (DNSSEC). `failing`: names for
-    /// which validation fails.
+    /// `signed`: names for which the server marks responses as validated (DNSSEC). `failing`: names
+    /// for which validation fails.
     pub(super) signed: Vec<&'static str>,
     pub(super) failing: Vec<&'static str>,
     /// The server does not answer for names with this ending.

@@ -107,7 +107,7 @@ fn an_unread_download_holds_one_piece() {
         room.close_tls(tls_stream);
         room.until_nothing_is_in_use();
 
-        // The server closes a connection whose client neither sends nor reads for a minute.
+        // The server closes a connection if its client neither sends nor reads for a minute.
         let (tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         room.pass(machine::Micros::from_secs(70));
         assert_eq!(room.engines.in_use().webmail_requests, 0);

@@ -239,7 +239,7 @@ fn concurrent_filter_requests_are_limited() {
         // than the clients' timeouts.
         return;
     }
-    // The memory for all messages is limited. A client whose message finds no memory is deferred.
+    // The memory for all messages is limited. A message that finds no memory is deferred.
     let long = [MESSAGE, &b"A line of some length.\r\n".repeat(20_000)].concat();
     let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, EXTERNAL, &long)).collect();
     world.pass(&mut room, Micros::from_secs(5));

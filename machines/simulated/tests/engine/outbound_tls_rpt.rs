@@ -36,7 +36,7 @@ enum Says {
     /// A TLSA record with this usage. True: for the certificate that the host presents. False: for
     /// another one.
     Certificate(u8, bool),
-    /// A TLSA record whose lookup fails.
+    /// A TLSA record with a lookup that fails.
     Unanswered,
 }
 

@@ -1,4 +1,4 @@
-//! Submitted mail to a recipient whose quota is used up. The mail waits as long as remote mail and
+//! Submitted mail to a recipient with a used-up quota. The mail waits as long as remote mail and
 //! is delivered once, or the sender gets a report.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]

@@ -32,7 +32,7 @@ fn room_of(seed: u64, sizes: Sizes) -> Room {
     room
 }
 
-/// Adds a host whose connections buffer this many unread bytes.
+/// Adds a host with connections that buffer this many unread bytes.
 fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
     let host = room.add_host();
     room.hosts[host].buffer_bytes = bytes;

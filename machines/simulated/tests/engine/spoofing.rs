@@ -63,7 +63,7 @@ fn spoofed() -> String {
     message_from("CEO <ceo@pass.test>")
 }
 
-/// Opens connections with messages whose headers never end: 24 long ones, and many short ones.
+/// Opens connections with messages that have endless headers: 24 long ones, and many short ones.
 fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
     let line = format!("X: {}\r\n", "y".repeat(890));
     let lengths =

@@ -1,4 +1,4 @@
-//! Trusted senders, whose messages may load remote content: only authenticated messages of these
+//! Trusted senders. Their messages may load remote content: only authenticated messages of these
 //! senders do.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]

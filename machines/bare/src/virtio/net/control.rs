@@ -36,7 +36,7 @@ pub(super) struct Control {
 impl Control {
     /// Starts queue `number` as the control queue. The card has not been started yet.
     pub(super) fn start(transport: &Transport, number: u16) -> Result<Control, DeviceError> {
-        // SAFETY: the addresses are those of this queue, whose memory lives for ever.
+        // SAFETY: the addresses are those of this queue. Its memory lives for ever.
         Control::new(|size, addresses| unsafe {
             transport.start_queue(number, size, addresses, Interrupt::Never)
         })
