@@ -79,6 +79,7 @@ class Nsd(Process):
                 pidfile: ""
                 xfrdfile: "{self.folder}/xfrd"
                 zonelistfile: "{self.folder}/list"
+                xfrdir: "{self.folder}"
             remote-control:
                 control-enable: no
             """)

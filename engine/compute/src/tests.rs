@@ -141,7 +141,7 @@ fn the_first_of_several_cores_computes_no_signature() {
 }
 
 #[test]
-fn a_signature_does_not_wait_behind_hashes() {
+fn a_signature_does_not_wait_for_hashes() {
     let mut jobs = jobs_of(0, 1);
     flood(&mut jobs);
     jobs.ask_signature(at(1), Vec::new(), 0);

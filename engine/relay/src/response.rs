@@ -32,7 +32,7 @@ pub(crate) struct Response {
 }
 
 /// The facts from the head of a response.
-struct FilterReplyHead {
+struct HeadFacts {
     bytes: usize,
     length: Option<usize>,
 }
@@ -72,7 +72,7 @@ impl Response {
     pub(crate) fn ended(&mut self) {
         if self.body.is_none() {
             self.body = Some(match self.head() {
-                Some(Ok(FilterReplyHead { bytes, length: None })) => Some(bytes..self.heard.len()),
+                Some(Ok(HeadFacts { bytes, length: None })) => Some(bytes..self.heard.len()),
                 _ => None,
             });
         }
@@ -89,7 +89,7 @@ impl Response {
     }
 
     /// The head, once it is complete. Errors: no usable body follows it.
-    fn head(&self) -> Option<Result<FilterReplyHead, ()>> {
+    fn head(&self) -> Option<Result<HeadFacts, ()>> {
         let mut fields = [EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
         match response.parse(&self.heard) {
@@ -105,11 +105,7 @@ impl Response {
 
 /// The facts from the head, which is the first `bytes` of a response. `None`: no body of the wanted
 /// media type follows.
-fn read(
-    response: &httparse::Response<'_, '_>,
-    kind: &str,
-    bytes: usize,
-) -> Option<FilterReplyHead> {
+fn read(response: &httparse::Response<'_, '_>, kind: &str, bytes: usize) -> Option<HeadFacts> {
     let field =
         |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
     let text = |field: &Header<'_>| {
@@ -122,5 +118,5 @@ fn read(
         Some(field) => Some(text(field)?.parse().ok()?),
         None => None,
     };
-    (response.code == Some(200) && is_plain).then_some(FilterReplyHead { bytes, length })
+    (response.code == Some(200) && is_plain).then_some(HeadFacts { bytes, length })
 }

@@ -113,7 +113,7 @@ impl fmt::Display for SessionTicket {
 /// Never prints the secret.
 impl fmt::Debug for SessionTicket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Ticket({:016x})", self.account)
+        write!(out, "SessionTicket({:016x})", self.account)
     }
 }
 

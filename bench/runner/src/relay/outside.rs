@@ -112,7 +112,7 @@ impl Names {
     fn start(program: &Path, folder: &Path) -> Result<Names, Failure> {
         let doing = "starting NSD";
         let mut settings = format!(
-            "server:\n username: \"\"\n chroot: \"\"\n zonesdir: \"{0}\"\n database: \"\"\n pidfile: \"\"\n xfrdfile: \"{0}/xfrd\"\n zonelistfile: \"{0}/list\"\n",
+            "server:\n username: \"\"\n chroot: \"\"\n zonesdir: \"{0}\"\n database: \"\"\n pidfile: \"\"\n xfrdfile: \"{0}/xfrd\"\n zonelistfile: \"{0}/list\"\n xfrdir: \"{0}\"\n",
             folder.display()
         );
         let mut zone = format!(

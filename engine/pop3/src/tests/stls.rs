@@ -73,7 +73,7 @@ fn session_state_is_reset_by_stls() {
 }
 
 #[test]
-fn commands_injected_behind_stls_are_dropped() {
+fn commands_injected_after_stls_are_dropped() {
     const INJECTED: &str = "NOOP\r\nUSER thief\r\nPASS secret\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
         let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);

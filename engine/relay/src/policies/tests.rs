@@ -47,7 +47,7 @@ fn new_policy_is_stored_in_a_full_table() {
 /// The domains of an external client have policies for a year. The domains that our users write to
 /// have short policies.
 #[test]
-fn many_domains_push_out_none_that_is_written_to() {
+fn many_new_domains_evict_no_domain_in_use() {
     let mut policies = Policies::default();
     let ours = 1_000..1_100;
     for name in ours.clone() {
@@ -79,7 +79,7 @@ fn domains_without_recent_connections_are_evicted() {
 }
 
 #[test]
-fn a_policy_that_has_ended_is_evicted_first() {
+fn an_expired_policy_is_evicted_first() {
     let mut policies = full();
     policies.learn(7, &fetched(id(), Some(policy(1, 60))));
     (0..USES_MAX).for_each(|_| assert!(policies.used(7, Instant::START).is_some()));

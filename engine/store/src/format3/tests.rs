@@ -34,7 +34,7 @@ fn format_3_entry_bits_are_kept_only_without_an_entry() {
 }
 
 #[test]
-fn format_3_bits_match_the_first_programs() {
+fn outbox_entries_and_format_3_marks_convert_both_ways() {
     let entries = [
         (submitted(0), 0x40, 0),
         (submitted(200), 0x40, 200 << 8),

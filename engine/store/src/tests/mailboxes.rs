@@ -114,7 +114,7 @@ fn recreated_mailbox_gets_a_new_number_and_uidvalidity() {
     rig.delete_mailbox(ada, before).unwrap();
     let begun = rig.store.parts().superblock.sequence;
     for number in 0..2000 {
-        rig.rename_of_nothing(ada, number);
+        rig.fill_journal(ada, number);
     }
     assert!(rig.store.parts().superblock.sequence > begun + 1, "no checkpoint was made");
     let mut rig = rig.cut(Cut::Prefix(0));
@@ -125,7 +125,7 @@ fn recreated_mailbox_gets_a_new_number_and_uidvalidity() {
 
 impl Rig {
     /// A change that only fills the journal.
-    fn rename_of_nothing(&mut self, account: AccountId, number: u32) {
+    fn fill_journal(&mut self, account: AccountId, number: u32) {
         let (requested, continuation) = self.continuation();
         self.store
             .set_password(account, &password(&format!("{number:0200}"), ""), continuation)

@@ -209,7 +209,7 @@ fn malformed_tlsa_records_are_unusable() {
 }
 
 #[test]
-fn other_failures_are_no_certificate_faults() {
+fn other_failures_are_not_certificate_errors() {
     assert_eq!(Failure::PeerLeft.fault(), None);
     assert_eq!(
         Failure::Handshake(rustls::PeerIncompatible::NoCipherSuitesInCommon.into()).fault(),

@@ -46,7 +46,7 @@ impl PasswordChange {
 
 impl fmt::Debug for PasswordChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("NewPassword")
+        out.write_str("PasswordChange")
     }
 }
 

@@ -116,7 +116,7 @@ fn cookies_without_exactly_one_ticket_are_rejected() {
 #[test]
 fn debug_output_has_no_secret() {
     let printed = format!("{:?} {:?}", ticket(), ticket().form_token());
-    assert_eq!(printed, "Ticket(000000000000002a) FormToken");
+    assert_eq!(printed, "SessionTicket(000000000000002a) FormToken");
 }
 
 proptest! {

@@ -141,7 +141,7 @@ fn a_frame_beyond_a_limit_is_never_sent() {
 }
 
 #[test]
-fn a_full_interface_says_so_and_takes_the_frame_later() {
+fn a_full_interface_takes_a_frame_once_it_has_space() {
     let (mut tap, linux) = connected();
     let mut sent = 0;
     while tap.transmit(&PLAIN).is_ok() {

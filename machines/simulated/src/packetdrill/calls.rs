@@ -29,7 +29,7 @@ impl Player {
             "connect" => self.connect(line, arguments),
             "close" => self.close(line, arguments),
             "shutdown" => self.shutdown(line, arguments),
-            "open" => Ok(self.insert(call, Socket::new(Kind::File, false, self.host.now))),
+            "open" => Ok(self.insert(call, Socket::new(Kind::File, false))),
             "read" | "readv" | "recv" | "recvfrom" | "recvmsg" => self.receive(line, call),
             "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" => {
                 self.send(line, call)
@@ -39,8 +39,9 @@ impl Player {
             "getsockopt" => self.get_option(line, arguments),
             "setsockopt" => self.set_option(line, arguments),
             "poll" => self.poll(line, call),
-            "epoll_create" | "epoll_create1" => Ok(self
-                .insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false, self.host.now))),
+            "epoll_create" | "epoll_create1" => {
+                Ok(self.insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false)))
+            }
             "epoll_ctl" => self.watch(line, arguments),
             "epoll_wait" | "epoll_pwait" => self.watched(line, call),
             other => Err(ScriptStop::not_applicable(
@@ -61,7 +62,7 @@ impl Player {
             return Err(ScriptStop::not_applicable(line, "protocols other than TCP"));
         }
         let nonblocking = names.contains(&"SOCK_NONBLOCK");
-        Ok(self.insert(call, Socket::new(Kind::Fresh, nonblocking, self.host.now)))
+        Ok(self.insert(call, Socket::new(Kind::Fresh, nonblocking)))
     }
 
     /// Adds a socket under the number that the script expects.
@@ -149,7 +150,7 @@ impl Player {
         };
         self.under_test = self.lines.get(accepted).map(|line| line.flow);
         let nonblocking = flags.contains(&"SOCK_NONBLOCK");
-        Ok(self.insert(call, Socket::new(Kind::SocketLine(accepted), nonblocking, self.host.now)))
+        Ok(self.insert(call, Socket::new(Kind::SocketLine(accepted), nonblocking)))
     }
 
     fn connect(

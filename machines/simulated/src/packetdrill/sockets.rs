@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use machine::Instant;
 use net::ConnectionId;
 use net::tcp::CloseReason;
 
@@ -208,12 +207,10 @@ pub(super) struct Socket {
     pub(super) options: BTreeMap<String, i64>,
     /// Whether `connect` was called, and its result was not reported yet.
     pub(super) connecting: bool,
-    /// The time at which the socket was created.
-    pub(super) since: Instant,
 }
 
 impl Socket {
-    pub(super) fn new(kind: Kind, nonblocking: bool, now: Instant) -> Socket {
+    pub(super) fn new(kind: Kind, nonblocking: bool) -> Socket {
         Socket {
             kind,
             nonblocking,
@@ -221,7 +218,6 @@ impl Socket {
             linger_zero: false,
             options: BTreeMap::new(),
             connecting: false,
-            since: now,
         }
     }
 }

@@ -141,7 +141,7 @@ fn table_with_a_wrong_checksum_is_ignored() {
 }
 
 #[test]
-fn no_more_processors_are_taken_than_the_machine_has_cores() {
+fn processors_beyond_the_core_limit_are_not_used() {
     let mut memory = Memory::new();
     memory.put(0xF_0000, &anchor(0, RSDT, 0));
     acpi(&mut memory, &(0..100).map(|id| local_apic(id, 1)).collect::<Vec<_>>());
