@@ -86,7 +86,12 @@ pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Re
     }
     let run_one = |part: &&'static Part| {
         let outcome = run_part(repository, part, options, stop)?;
-        say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
+        say(format_args!(
+            "{:<8} {} in {:.1} s",
+            outcome.verdict,
+            part.name,
+            outcome.took.as_secs_f64()
+        ));
         Ok(outcome)
     };
     let mut outcomes = Vec::new();
@@ -116,7 +121,12 @@ fn groups<'p>(parts: &'p [&'static Part]) -> impl Iterator<Item = &'p [&'static 
     parts.chunk_by(|one, next| !one.takes_all_processors() && !next.takes_all_processors())
 }
 
-fn run_part(repository: &Repository, part: &'static Part, options: &Options, stop: &Stop) -> Result<Outcome, Failure> {
+fn run_part(
+    repository: &Repository,
+    part: &'static Part,
+    options: &Options,
+    stop: &Stop,
+) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let log_path = log_path(repository, part);
     let doing = format!("writing {}", log_path.display());
@@ -137,7 +147,16 @@ fn run_part(repository: &Repository, part: &'static Part, options: &Options, sto
         }
         Work::StoreAtLength(name) => {
             let mut command = hold::command("cargo");
-            command.args(["test", "--quiet", "--release", "--package", "store", "--lib", "--target-dir", "target"]);
+            command.args([
+                "test",
+                "--quiet",
+                "--release",
+                "--package",
+                "store",
+                "--lib",
+                "--target-dir",
+                "target",
+            ]);
             command.args(["--", "--ignored", "--nocapture", name]).current_dir(repository.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
@@ -164,14 +183,22 @@ fn run_part(repository: &Repository, part: &'static Part, options: &Options, sto
         Work::Script(path, arguments) => {
             run_script(repository, path, arguments, options.cores, &mut log, part.budget, stop)?
         }
-        Work::Again { parts, cores } => run_again(repository, parts, *cores, &mut log, part.budget, stop)?,
+        Work::Again { parts, cores } => {
+            run_again(repository, parts, *cores, &mut log, part.budget, stop)?
+        }
     };
-    let output = std::fs::read(&log_path).map_err(Failure::io(format_args!("reading {}", log_path.display())))?;
+    let output = std::fs::read(&log_path)
+        .map_err(Failure::io(format_args!("reading {}", log_path.display())))?;
     let output = String::from_utf8_lossy(&output);
     if verdict != "ok" {
         show_end(part, &output, &log_path);
     }
-    Ok(Outcome { part, counts: Counts::of(&output, verdict == "ok"), took: started.elapsed(), verdict })
+    Ok(Outcome {
+        part,
+        counts: Counts::of(&output, verdict == "ok"),
+        took: started.elapsed(),
+        verdict,
+    })
 }
 
 fn log_path(repository: &Repository, part: &Part) -> PathBuf {
@@ -198,7 +225,10 @@ fn run_script(
         command.args(["--cores", &cores.to_string()]);
     }
     // Keeps `__pycache__` out of the sources.
-    command.env("PATH", search_path).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
+    command
+        .env("PATH", search_path)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONUNBUFFERED", "1");
     run_command(&mut command, log, budget, stop)
 }
 
@@ -221,7 +251,12 @@ fn run_again(
     Ok(verdict)
 }
 
-fn run_command(command: &mut Command, log: &File, budget: Duration, stop: &Stop) -> Result<&'static str, Failure> {
+fn run_command(
+    command: &mut Command,
+    log: &File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<&'static str, Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     command.stdout(share()?).stderr(share()?);
     Ok(match hold::run(command, budget, stop).map_err(Failure::io("starting a test"))? {
@@ -250,9 +285,13 @@ fn play_scripts(
     stop: &Stop,
 ) -> Result<&'static str, Failure> {
     let folder = repository.path(folder);
-    let scripts = pkt::scripts_in(&folder).map_err(Failure::io(format_args!("reading {}", folder.display())))?;
+    let scripts = pkt::scripts_in(&folder)
+        .map_err(Failure::io(format_args!("reading {}", folder.display())))?;
     if scripts.is_empty() {
-        return Err(Failure::broke(format_args!("{}: the folder contains no scripts", folder.display())));
+        return Err(Failure::broke(format_args!(
+            "{}: the folder contains no scripts",
+            folder.display()
+        )));
     }
     let mut player = hold::command(simulator::player(repository));
     run_command(player.arg("--strict").args(scripts), log, budget, stop)
@@ -281,7 +320,10 @@ fn summarize(outcomes: &[Outcome]) -> Counts {
         total += *counts;
         let (took, budget) = (took.as_secs_f64(), part.budget.as_secs());
         let Counts { passed, failed } = counts;
-        say(format_args!("{:<12} {verdict:<8} {passed:>6} {failed:>6} {took:>9.1} {budget:>8}", part.name));
+        say(format_args!(
+            "{:<12} {verdict:<8} {passed:>6} {failed:>6} {took:>9.1} {budget:>8}",
+            part.name
+        ));
     }
     total
 }
@@ -291,7 +333,10 @@ fn help_on_parts() -> String {
     for part in PARTS {
         let when = if part.when == When::Named { " (only when named)" } else { "" };
         let minutes = part.budget.as_secs().div_ceil(60);
-        help.push_str(&format!("  {:<13} {}; at most {minutes} min{when}\n", part.name, part.shows));
+        help.push_str(&format!(
+            "  {:<13} {}; at most {minutes} min{when}\n",
+            part.name, part.shows
+        ));
     }
     help
 }
@@ -312,8 +357,14 @@ mod tests {
     fn the_help_names_every_part_with_its_time_budget() {
         let help = help_on_parts();
         for part in PARTS {
-            let line = help.lines().find(|line| line.split_whitespace().next() == Some(part.name)).unwrap();
-            assert!(line.contains(&format!("at most {} min", part.budget.as_secs() / 60)), "{line}");
+            let line = help
+                .lines()
+                .find(|line| line.split_whitespace().next() == Some(part.name))
+                .unwrap();
+            assert!(
+                line.contains(&format!("at most {} min", part.budget.as_secs() / 60)),
+                "{line}"
+            );
         }
     }
 
@@ -329,7 +380,8 @@ mod tests {
         for part in PARTS {
             let Work::Again { parts, .. } = part.work else { continue };
             assert_eq!(parts::scripts_of(parts).count(), parts.len(), "{}", part.name);
-            let again = chosen(&parts.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
+            let again =
+                chosen(&parts.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
             assert!(again.iter().all(|part| part.boots_machines()), "{}", part.name);
         }
     }
@@ -337,7 +389,9 @@ mod tests {
     #[test]
     fn parts_with_all_processors_run_alone_and_machines_in_parallel() {
         let parts = chosen(&[]).unwrap();
-        let group_of = |name| groups(&parts).find(|group| group.iter().any(|part| part.name == name)).unwrap().len();
+        let group_of = |name| {
+            groups(&parts).find(|group| group.iter().any(|part| part.name == name)).unwrap().len()
+        };
         assert_eq!(["clippy", "unit", "sim", "fuzz"].map(group_of), [1; 4]);
         assert!(group_of("boot") > 10, "{}", group_of("boot"));
         assert_eq!(groups(&parts).map(<[_]>::len).sum::<usize>(), parts.len());

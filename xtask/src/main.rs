@@ -48,7 +48,10 @@ mod tests {
 
     #[test]
     fn usage_names_the_script() {
-        let Err(help) = CommandLine::try_parse_from(["target/release/program", "test", "--help"]) else { panic!() };
+        let Err(help) = CommandLine::try_parse_from(["target/release/program", "test", "--help"])
+        else {
+            panic!()
+        };
         assert!(help.to_string().contains("\nUsage: barepost test "), "{help}");
     }
 
@@ -61,7 +64,10 @@ mod tests {
     fn developer_commands_have_the_same_help_everywhere() {
         for command in CommandLine::command().get_subcommands() {
             let about = command.get_about().unwrap().to_string();
-            assert!(host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())), "{about}");
+            assert!(
+                host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())),
+                "{about}"
+            );
         }
     }
 }

@@ -12,9 +12,22 @@ const BUILD_BUDGET: Duration = Duration::from_secs(900);
 /// Builds both programs. Cargo's output goes to `log`, or to the terminal.
 ///
 /// Errors: broke when the build fails.
-pub(crate) fn build(repository: &Repository, log: Option<&File>, stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn build(
+    repository: &Repository,
+    log: Option<&File>,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let mut cargo = hold::command("cargo");
-    cargo.args(["build", "--quiet", "--release", "-p", "simulated", "--bins", "--target-dir", "target"]);
+    cargo.args([
+        "build",
+        "--quiet",
+        "--release",
+        "-p",
+        "simulated",
+        "--bins",
+        "--target-dir",
+        "target",
+    ]);
     cargo.current_dir(repository.root());
     if let Some(log) = log {
         let share = || log.try_clone().map_err(Failure::io("sharing a log"));

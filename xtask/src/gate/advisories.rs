@@ -12,7 +12,8 @@ use host::{Failure, Repository, Stop, hold};
 
 use crate::gate::cargo_tools::Tool;
 
-const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };
+const CARGO_DENY: Tool =
+    Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };
 /// The database that cargo-deny uses by default.
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 const FETCH_BUDGET: Duration = Duration::from_secs(120);
@@ -20,12 +21,21 @@ const FETCH_BUDGET: Duration = Duration::from_secs(120);
 /// Fetches the database, and runs cargo-deny on everything in `deny.toml`. `log` gets the findings.
 ///
 /// Errors: refused when the tool or the database is not available; broke when there are findings.
-pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn check(
+    repository: &Repository,
+    log: &File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let tool = CARGO_DENY.fetch(repository, stop)?;
     let deny = |manifest: &str, asked: &[&str]| -> Result<Command, Failure> {
         let share = || log.try_clone().map_err(Failure::io("sharing a log"));
         let mut command = hold::command(&tool);
-        command.arg("--manifest-path").arg(repository.path(manifest)).arg("--config").arg(repository.path("deny.toml"));
+        command
+            .arg("--manifest-path")
+            .arg(repository.path(manifest))
+            .arg("--config")
+            .arg(repository.path("deny.toml"));
         command.arg("--locked").args(asked).current_dir(repository.root());
         command.stdout(share()?).stderr(share()?);
         Ok(command)

@@ -25,14 +25,17 @@ impl Tool {
         let Tool { name, version, .. } = self;
         let tools = repository.target("tools");
         let path = tools.join("bin").join(name);
-        let is_there = Command::new(&path)
-            .arg("--version")
-            .output()
-            .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!(" {version}")));
+        let is_there = Command::new(&path).arg("--version").output().is_ok_and(|output| {
+            String::from_utf8_lossy(&output.stdout).trim().ends_with(&format!(" {version}"))
+        });
         if !is_there {
             let mut cargo = hold::command("cargo");
             cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
-            cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(repository.root());
+            cargo
+                .arg(&tools)
+                .arg("--target-dir")
+                .arg(tools.join("build"))
+                .current_dir(repository.root());
             self.install(&mut cargo, &format!("{name} {version}"), stop)?;
         }
         Ok(path)
@@ -41,8 +44,13 @@ impl Tool {
     /// Runs the installing command. `what`: the tool with its version.
     fn install(&self, command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
         remark(format_args!("barepost: installing {what}, for {}", self.purpose));
-        let failed =
-            |failure| Failure::refused(format_args!("{} needs {what}, which is missing: {failure}", self.purpose));
-        hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop).map_err(failed)
+        let failed = |failure| {
+            Failure::refused(format_args!(
+                "{} needs {what}, which is missing: {failure}",
+                self.purpose
+            ))
+        };
+        hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop)
+            .map_err(failed)
     }
 }

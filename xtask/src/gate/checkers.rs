@@ -67,6 +67,8 @@ fn install_sslyze(repository: &Repository, stop: &Stop) -> Result<(), Failure> {
 
 fn refused(what: &str) -> impl Fn(Failure) -> Failure {
     move |failure| {
-        Failure::refused(format_args!("the checks of TLS and HTTP/2 need {what}, which is missing: {failure}"))
+        Failure::refused(format_args!(
+            "the checks of TLS and HTTP/2 need {what}, which is missing: {failure}"
+        ))
     }
 }

@@ -24,15 +24,19 @@ impl Counts {
         let mut ran = 0_usize;
         for line in output.lines() {
             if let Some(summary) = line.strip_prefix("test result: ") {
-                counts +=
-                    Counts { passed: number_before(summary, " passed"), failed: number_before(summary, " failed") };
+                counts += Counts {
+                    passed: number_before(summary, " passed"),
+                    failed: number_before(summary, " failed"),
+                };
             } else if let Some(rest) = line.strip_prefix("Ran ") {
                 ran = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
             } else if is_python_verdict(line) {
-                let failed = ["failures=", "errors=", "unexpected successes="].map(|key| number_after(line, key));
+                let failed = ["failures=", "errors=", "unexpected successes="]
+                    .map(|key| number_after(line, key));
                 let failed: usize = failed.iter().sum();
                 let skipped = number_after(line, "skipped=");
-                counts += Counts { passed: ran.saturating_sub(failed).saturating_sub(skipped), failed };
+                counts +=
+                    Counts { passed: ran.saturating_sub(failed).saturating_sub(skipped), failed };
                 ran = 0;
             }
         }
@@ -74,8 +78,14 @@ mod tests {
 
     #[test]
     fn the_summaries_of_python_are_understood() {
-        assert_eq!(Counts::of("Ran 7 tests in 1.2s\n\nOK\n", true), Counts { passed: 7, failed: 0 });
-        assert_eq!(Counts::of("Ran 7 tests in 1.2s\n\nOK (skipped=2)\n", true), Counts { passed: 5, failed: 0 });
+        assert_eq!(
+            Counts::of("Ran 7 tests in 1.2s\n\nOK\n", true),
+            Counts { passed: 7, failed: 0 }
+        );
+        assert_eq!(
+            Counts::of("Ran 7 tests in 1.2s\n\nOK (skipped=2)\n", true),
+            Counts { passed: 5, failed: 0 }
+        );
         let failed = "Ran 9 tests in 1.2s\n\nFAILED (failures=1, errors=2)\n";
         assert_eq!(Counts::of(failed, false), Counts { passed: 6, failed: 3 });
     }

@@ -44,7 +44,12 @@ pub(super) struct Fuzzing {
 ///
 /// Errors: refused when a tool is not available; broke when the build fails; told when a target
 /// fails.
-pub(super) fn run(repository: &Repository, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn run(
+    repository: &Repository,
+    log: &mut File,
+    fuzzing: &Fuzzing,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let tools = toolchain::fetch(repository, stop)?;
     build(repository, log, &tools, stop)?;
     let names = targets(repository)?;
@@ -64,28 +69,50 @@ pub(super) fn run(repository: &Repository, log: &mut File, fuzzing: &Fuzzing, st
         writeln!(log, "{line}").map_err(Failure::io("writing a log"))?;
     }
     let passed = names.len().saturating_sub(failed);
-    writeln!(log, "test result: {passed} passed; {failed} failed").map_err(Failure::io("writing a log"))?;
+    writeln!(log, "test result: {passed} passed; {failed} failed")
+        .map_err(Failure::io("writing a log"))?;
     if failed == 0 && !stop.is_requested() { Ok(()) } else { Err(Failure::Told) }
 }
 
 /// The targets that the manifest names.
 fn targets(repository: &Repository) -> Result<Vec<String>, Failure> {
     let path = repository.path("fuzz/Cargo.toml");
-    let text = std::fs::read_to_string(&path).map_err(Failure::io(format_args!("reading {}", path.display())))?;
-    let manifest: toml::Table =
-        text.parse().map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(Failure::io(format_args!("reading {}", path.display())))?;
+    let manifest: toml::Table = text
+        .parse()
+        .map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))?;
     let bins = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
     Ok(bins.filter_map(|bin| bin.get("name")?.as_str().map(str::to_string)).collect())
 }
 
-fn build(repository: &Repository, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Result<(), Failure> {
+fn build(
+    repository: &Repository,
+    log: &File,
+    tools: &std::ffi::OsStr,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut format = hold::command("cargo");
-    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]).current_dir(repository.root());
+    format
+        .args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
+        .current_dir(repository.root());
     format.stdout(share()?).stderr(share()?);
-    hold::run_to_success(&mut format, "checking the format of the fuzz targets", BUILD_BUDGET, stop)?;
+    hold::run_to_success(
+        &mut format,
+        "checking the format of the fuzz targets",
+        BUILD_BUDGET,
+        stop,
+    )?;
     let mut build = hold::command("cargo");
-    build.arg(format!("+{NIGHTLY}")).args(["fuzz", "build", "--sanitizer", "none", "--target-dir", TARGET_FOLDER]);
+    build.arg(format!("+{NIGHTLY}")).args([
+        "fuzz",
+        "build",
+        "--sanitizer",
+        "none",
+        "--target-dir",
+        TARGET_FOLDER,
+    ]);
     build.current_dir(repository.root()).env("PATH", tools).stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut build, "building the fuzz targets", BUILD_BUDGET, stop)
 }
@@ -98,8 +125,10 @@ fn run_target(
     stop: &Stop,
 ) -> Result<Option<Outcome>, Failure> {
     let doing = format!("fuzzing {name}");
-    let [found, broken] =
-        [PathBuf::from("target/fuzz-corpus").join(name), PathBuf::from("target/test/fuzz").join(name)];
+    let [found, broken] = [
+        PathBuf::from("target/fuzz-corpus").join(name),
+        PathBuf::from("target/test/fuzz").join(name),
+    ];
     for folder in [&found, &broken] {
         std::fs::create_dir_all(repository.path(folder)).map_err(Failure::io(&doing))?;
     }
@@ -127,7 +156,12 @@ fn program(name: &str) -> PathBuf {
     Path::new(TARGET_FOLDER).join(triple).join("release").join(name)
 }
 
-fn arguments(repository: &Repository, name: &str, (seconds, seed): (u64, u32), broken: &Path) -> Vec<String> {
+fn arguments(
+    repository: &Repository,
+    name: &str,
+    (seconds, seed): (u64, u32),
+    broken: &Path,
+) -> Vec<String> {
     let mut arguments = vec![
         format!("-max_total_time={seconds}"),
         format!("-seed={seed}"),

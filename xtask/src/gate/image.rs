@@ -19,7 +19,12 @@ const RANDOMNESS: &str = "getrandom@0.2.17";
 /// system call. Also checks that the engine builds without std. `log` gets the output.
 ///
 /// Errors: broke when a build or a check fails.
-pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn check(
+    repository: &Repository,
+    log: &File,
+    budget: Duration,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut build = image::cargo(repository);
     build.stdout(share()?).stderr(share()?);
@@ -27,7 +32,10 @@ pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop:
     let image = image::unstripped(repository);
     refuse_undefined(&examine("nm", &["-u"], &image)?)?;
     refuse_instructions(&examine("objdump", &["-d", "--no-show-raw-insn"], &image)?)?;
-    let bytes = image::strip(repository, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
+    let bytes = image::strip(repository, stop)?
+        .metadata()
+        .map_err(Failure::io("measuring the image"))?
+        .len();
     writeln!(share()?, "the image has {bytes} bytes").map_err(Failure::io("writing a log"))?;
 
     install_bare_target(repository, log, stop)?;
@@ -42,7 +50,8 @@ pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop:
 
 /// The packages that build without std, by their names in cargo.
 fn without_std(repository: &Repository) -> Result<Vec<String>, Failure> {
-    let folder = repository.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
+    let folder =
+        repository.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
     let names = folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let own = names.filter(|name| !WITH_RING.split(' ').any(|with_ring| with_ring == name));
     // A third-party crate is also named `http`.
@@ -57,16 +66,28 @@ fn install_bare_target(repository: &Repository, log: &File, stop: &Stop) -> Resu
     }
     let mut command = hold::command("rustup");
     // Runs in the root, where rust-toolchain.toml names the toolchain that needs the target.
-    command.args(["target", "add", "x86_64-unknown-none"]).current_dir(repository.root()).stdout(Stdio::null());
+    command
+        .args(["target", "add", "x86_64-unknown-none"])
+        .current_dir(repository.root())
+        .stdout(Stdio::null());
     command.stderr(log.try_clone().map_err(Failure::io("sharing a log"))?);
-    hold::run_to_success(&mut command, "getting the target x86_64-unknown-none", Duration::from_secs(300), stop)
+    hold::run_to_success(
+        &mut command,
+        "getting the target x86_64-unknown-none",
+        Duration::from_secs(300),
+        stop,
+    )
 }
 
 fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Failure> {
     let doing = format!("examining the image with {program}");
-    let output = hold::command(program).args(arguments).arg(image).output().map_err(Failure::io(&doing))?;
+    let output =
+        hold::command(program).args(arguments).arg(image).output().map_err(Failure::io(&doing))?;
     if !output.status.success() {
-        return Err(Failure::broke(format_args!("{doing}: {}", String::from_utf8_lossy(&output.stderr).trim())));
+        return Err(Failure::broke(format_args!(
+            "{doing}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -75,19 +96,27 @@ fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Fa
 fn refuse_undefined(names: &str) -> Result<(), Failure> {
     match names.lines().next() {
         None => Ok(()),
-        Some(name) => Err(Failure::broke(format_args!("the image needs the external symbol `{}`", name.trim()))),
+        Some(name) => Err(Failure::broke(format_args!(
+            "the image needs the external symbol `{}`",
+            name.trim()
+        ))),
     }
 }
 
 /// `listing`: the output of `objdump -d`.
 fn refuse_instructions(listing: &str) -> Result<(), Failure> {
     let is_foreign = |line: &str| {
-        let instruction = line.split_once(":\t").map(|(_, instruction)| instruction).unwrap_or_default();
-        instruction.contains("%fs:") || matches!(instruction.split_whitespace().next(), Some("syscall" | "sysenter"))
+        let instruction =
+            line.split_once(":\t").map(|(_, instruction)| instruction).unwrap_or_default();
+        instruction.contains("%fs:")
+            || matches!(instruction.split_whitespace().next(), Some("syscall" | "sysenter"))
     };
     match listing.lines().find(|line| is_foreign(line)) {
         None => Ok(()),
-        Some(line) => Err(Failure::broke(format_args!("the image contains a system instruction: {}", line.trim()))),
+        Some(line) => Err(Failure::broke(format_args!(
+            "the image contains a system instruction: {}",
+            line.trim()
+        ))),
     }
 }
 
@@ -98,12 +127,19 @@ mod tests {
     #[test]
     fn a_symbol_from_outside_is_refused() {
         assert!(refuse_undefined("").is_ok());
-        assert!(refuse_undefined("                 U malloc\n").unwrap_err().to_string().contains("`U malloc`"));
+        assert!(
+            refuse_undefined("                 U malloc\n")
+                .unwrap_err()
+                .to_string()
+                .contains("`U malloc`")
+        );
     }
 
     #[test]
     fn an_instruction_for_a_system_is_refused() {
-        assert!(refuse_instructions("  100000:\tmov    %rax,%rbx\n0000 <syscall_names>:\n").is_ok());
+        assert!(
+            refuse_instructions("  100000:\tmov    %rax,%rbx\n0000 <syscall_names>:\n").is_ok()
+        );
         assert!(refuse_instructions("  100000:\tmov    %fs:0x28,%rax\n").is_err());
         assert!(refuse_instructions("  100000:\tsyscall\n").is_err());
     }

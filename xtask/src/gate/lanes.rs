@@ -30,7 +30,8 @@ pub(super) fn work_through<T: Sync, R: Send>(
         let lanes = [(); LANES].map(|()| scope.spawn(lane));
         lanes.map(|lane| lane.join().unwrap_or_else(|_| Err(Failure::broke("a test panicked"))))
     });
-    let mut done: Vec<(usize, R)> = lanes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let mut done: Vec<(usize, R)> =
+        lanes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     done.sort_by_key(|(index, _)| *index);
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }

@@ -56,18 +56,23 @@ impl Package {
         fs::create_dir_all(&folder).map_err(Failure::io(&doing))?;
         let mut pack = hold::command(npm);
         pack.args(["pack", "--silent"]).arg(format!("{name}@{version}")).current_dir(&folder);
-        hold::run_to_success(&mut pack, &doing, BUDGET, stop).map_err(|failure| self.refused(failure))?;
+        hold::run_to_success(&mut pack, &doing, BUDGET, stop)
+            .map_err(|failure| self.refused(failure))?;
         let check = format!(
             "printf '%s  %s\\n' {digest} {archive} | sha256sum --check --quiet && tar -xzf {archive} --strip-components=1 --wildcards {files}"
         );
         let mut unpack = hold::command("sh");
         unpack.args(["-c", &check]).current_dir(&folder);
-        hold::run_to_success(&mut unpack, &doing, BUDGET, stop).map_err(|failure| self.refused(failure))?;
+        hold::run_to_success(&mut unpack, &doing, BUDGET, stop)
+            .map_err(|failure| self.refused(failure))?;
         fs::write(is_whole, "").map_err(Failure::io(&doing))?;
         Ok(folder)
     }
 
     fn refused(&self, failure: Failure) -> Failure {
-        Failure::refused(format_args!("{} needs {}, which is missing: {failure}", self.purpose, self.name))
+        Failure::refused(format_args!(
+            "{} needs {}, which is missing: {failure}",
+            self.purpose, self.name
+        ))
     }
 }

@@ -27,7 +27,16 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "clippy",
         shows: "clippy reports nothing",
-        work: Work::Cargo(&["clippy", "--quiet", "--all-targets", "--target-dir", "target", "--", "-D", "warnings"]),
+        work: Work::Cargo(&[
+            "clippy",
+            "--quiet",
+            "--all-targets",
+            "--target-dir",
+            "target",
+            "--",
+            "-D",
+            "warnings",
+        ]),
         budget: Duration::from_secs(900),
         when: When::Always,
     },
@@ -449,7 +458,9 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 /// The scripts of the parts with these names, and their arguments.
-pub(crate) fn scripts_of(names: &[&str]) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+pub(crate) fn scripts_of(
+    names: &[&str],
+) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     PARTS.iter().filter(|part| names.contains(&part.name)).filter_map(|part| match part.work {
         Work::Script(path, arguments) => Some((path, arguments)),
         _ => None,

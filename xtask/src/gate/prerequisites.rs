@@ -91,7 +91,14 @@ const UNPACKED: &[(Unpacked, &[&str])] = &[
         },
         &[RELAY],
     ),
-    (Unpacked { name: "sasl", packages: "libsasl2-modules libsasl2-modules-db sasl2-bin", kept: "*" }, &[RELAY]),
+    (
+        Unpacked {
+            name: "sasl",
+            packages: "libsasl2-modules libsasl2-modules-db sasl2-bin",
+            kept: "*",
+        },
+        &[RELAY],
+    ),
     (
         Unpacked {
             name: "rspamd",
@@ -113,7 +120,11 @@ const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 
 /// Installs or unpacks the prerequisites of `script`, for one script at a time. Returns the search
 /// path of their programs.
-pub(super) fn fetch(repository: &Repository, script: &str, stop: &Stop) -> Result<OsString, Failure> {
+pub(super) fn fetch(
+    repository: &Repository,
+    script: &str,
+    stop: &Stop,
+) -> Result<OsString, Failure> {
     static FETCHING: Mutex<()> = Mutex::new(());
     // The lock protects no data, so a panic of another holder does no harm.
     let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,8 +39,12 @@ impl Rooms {
     /// The simulator's arguments. `cores`: the cores of each machine, in place of the number that
     /// the seed gives.
     pub(super) fn arguments(&self, cores: Option<u8>) -> Vec<String> {
-        let number = |name: &str, value: Option<u64>| value.map(|value| [name.to_string(), value.to_string()]);
-        let text = |name: &str, value: &Option<String>| value.clone().map(|value| [name.to_string(), value]);
+        let number = |name: &str, value: Option<u64>| {
+            value.map(|value| [name.to_string(), value.to_string()])
+        };
+        let text = |name: &str, value: &Option<String>| {
+            value.clone().map(|value| [name.to_string(), value])
+        };
         let named = [
             number("--seeds", self.seeds),
             number("--from", self.from),
@@ -56,7 +60,11 @@ impl Rooms {
 }
 
 /// Builds the simulator. Cargo's output goes to `log`, or to the terminal.
-pub(super) fn program(repository: &Repository, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
+pub(super) fn program(
+    repository: &Repository,
+    log: Option<&std::fs::File>,
+    stop: &Stop,
+) -> Result<Command, Failure> {
     simulator::build(repository, log, stop)?;
     Ok(hold::command(simulator::rooms(repository)))
 }
@@ -64,10 +72,16 @@ pub(super) fn program(repository: &Repository, log: Option<&std::fs::File>, stop
 /// Runs the requested rooms, and prints their results.
 ///
 /// Errors: told when a room broke a promise.
-pub(super) fn live(repository: &Repository, arguments: &[String], stop: &Stop) -> Result<(), Failure> {
+pub(super) fn live(
+    repository: &Repository,
+    arguments: &[String],
+    stop: &Stop,
+) -> Result<(), Failure> {
     let mut simulator = program(repository, None, stop)?;
     simulator.args(arguments).stdout(Stdio::inherit());
-    match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop).map_err(Failure::io("simulating"))? {
+    match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop)
+        .map_err(Failure::io("simulating"))?
+    {
         Ended::Finished(status) if status.success() => Ok(()),
         Ended::Finished(_) | Ended::OutOfTime | Ended::Stopped => Err(Failure::Told),
     }

@@ -33,7 +33,7 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     ("engine/server", 3_975),
     ("cli", 5_000),
     // Built before each run of the tests, so it must stay small.
-    ("xtask", 4_150),
+    ("xtask", 4_622),
 ];
 
 /// The lines of a file that is not a test, by file.

@@ -34,7 +34,11 @@ fn above(tree: &Tree, bound: &Bound, with_children: bool, what: &str) -> Vec<Vio
             let names: Vec<String> = circle.iter().map(name_of).collect();
             found.push(Violation::of_file(
                 folder,
-                format_args!("{} files {what}, at most {most} may: {}", circle.len(), names.join(", ")),
+                format_args!(
+                    "{} files {what}, at most {most} may: {}",
+                    circle.len(),
+                    names.join(", ")
+                ),
             ));
         }
     }
@@ -54,13 +58,19 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
         let code = code(text);
         let mut imported = BTreeSet::new();
         for path in paths(without_tests(&code)) {
-            let child = path.words.first().map(|first| [own.as_slice(), std::slice::from_ref(first)].concat());
-            let is_child = path.start == Start::Name && child.is_some_and(|child| modules.contains(&child));
+            let child = path
+                .words
+                .first()
+                .map(|first| [own.as_slice(), std::slice::from_ref(first)].concat());
+            let is_child =
+                path.start == Start::Name && child.is_some_and(|child| modules.contains(&child));
             let is_child = is_child && with_children && !path.is_handed_on;
             let Some(target) = target(&own, &path.words, is_child) else { continue };
             // The longest prefix of the path that is a module.
             let target = (1..=target.len()).rev().filter_map(|length| target.get(..length));
-            imported.extend(target.map(<[_]>::to_vec).find(|target| modules.contains(target) && *target != own));
+            imported.extend(
+                target.map(<[_]>::to_vec).find(|target| modules.contains(target) && *target != own),
+            );
         }
         graph.entry(own).or_default().extend(imported);
     }
@@ -97,10 +107,13 @@ fn module_of(path: &str) -> Module {
 
 /// The circles of a graph. Two modules are in the same circle if each reaches the other.
 fn strongly_connected(graph: &Graph) -> Vec<BTreeSet<Module>> {
-    let reached: BTreeMap<&Module, BTreeSet<&Module>> = graph.keys().map(|from| (from, reach(graph, from))).collect();
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> =
+        graph.keys().map(|from| (from, reach(graph, from))).collect();
     let mut circles = BTreeSet::new();
     for (from, to) in &reached {
-        let back = to.iter().filter(|other| reached.get(**other).is_some_and(|reached| reached.contains(*from)));
+        let back = to
+            .iter()
+            .filter(|other| reached.get(**other).is_some_and(|reached| reached.contains(*from)));
         let circle: BTreeSet<Module> = back.map(|module| (*module).clone()).collect();
         if circle.len() > 1 {
             circles.insert(circle);
@@ -135,7 +148,10 @@ mod tests {
     fn ring(count: usize, path: &str) -> Vec<(String, String)> {
         let name = |index: usize| char::from(b'a' + (index % count) as u8).to_string();
         let file = |index: usize| {
-            (format!("engine/low/src/{}.rs", name(index)), format!("//! A.\n{}\n", path.replace('?', &name(index + 1))))
+            (
+                format!("engine/low/src/{}.rs", name(index)),
+                format!("//! A.\n{}\n", path.replace('?', &name(index + 1))),
+            )
         };
         (0..count).map(file).collect()
     }
@@ -146,7 +162,11 @@ mod tests {
 
     #[test]
     fn a_circle_above_the_bound_is_found() {
-        for path in ["use crate::?::Type;", "fn f() { super::?::g() }", "use crate::{other, ?::{self, Type}};"] {
+        for path in [
+            "use crate::?::Type;",
+            "fn f() { super::?::g() }",
+            "use crate::{other, ?::{self, Type}};",
+        ] {
             let four = ring(4, path);
             assert_eq!(
                 found(circles, &borrowed(&four)),
@@ -166,7 +186,11 @@ mod tests {
 
     #[test]
     fn comments_tests_and_other_crates_are_not_imports() {
-        let last = ["// crate::a::B\n", "#[cfg(test)]\nmod tests {\n    use crate::a::B;\n}\n", "use a::B;\n"];
+        let last = [
+            "// crate::a::B\n",
+            "#[cfg(test)]\nmod tests {\n    use crate::a::B;\n}\n",
+            "use a::B;\n",
+        ];
         for last in last {
             let mut files = ring(4, "use crate::?::Type;");
             files[3].1 = format!("//! D.\n{last}");
@@ -177,7 +201,12 @@ mod tests {
     #[test]
     fn a_parent_that_names_its_children_closes_a_circle() {
         let children: Vec<(String, String)> = (0..12)
-            .map(|child| (format!("engine/low/src/parent/c{child}.rs"), "//! C.\nuse super::Type;\n".to_string()))
+            .map(|child| {
+                (
+                    format!("engine/low/src/parent/c{child}.rs"),
+                    "//! C.\nuse super::Type;\n".to_string(),
+                )
+            })
             .collect();
         let calls: String = (0..12).map(|child| format!("c{child}::run();\n")).collect();
         let parent = |start: &str| ("engine/low/src/parent/mod.rs", format!("//! P.\n{start}"));
@@ -185,7 +214,8 @@ mod tests {
         let files = [borrowed(&children), vec![(path, text.as_str())]].concat();
         assert_eq!(found(circles, &files), [""; 0]);
         assert!(
-            found(circles_with_children, &files)[0].starts_with("engine/low: 13 files name each other, at most 12 ")
+            found(circles_with_children, &files)[0]
+                .starts_with("engine/low: 13 files name each other, at most 12 ")
         );
         let handed_on = calls.replace("c", "pub use c").replace("()", "");
         let (path, text) = parent(&handed_on);

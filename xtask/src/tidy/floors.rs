@@ -33,12 +33,16 @@ pub(super) fn drawn(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (folder, Row { phrase, .. }) in floor_table(tree) {
         if phrase.is_empty() || phrase.chars().count() > PHRASE_CHARACTERS {
-            let what = format_args!("{folder} needs a phrase of 1 to {PHRASE_CHARACTERS} characters before a colon");
+            let what = format_args!(
+                "{folder} needs a phrase of 1 to {PHRASE_CHARACTERS} characters before a colon"
+            );
             found.push(Violation::of_file(PAGE, what));
         }
     }
     if tree.text(PICTURE) != Some(&picture(tree)) {
-        let what = format_args!("this is not the picture of the table in {PAGE}; copy target/{DRAWN} over it");
+        let what = format_args!(
+            "this is not the picture of the table in {PAGE}; copy target/{DRAWN} over it"
+        );
         found.push(Violation::of_file(PICTURE, what));
     }
     found

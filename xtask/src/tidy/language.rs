@@ -13,11 +13,12 @@ const COMMENT_COLUMNS: usize = 100;
 /// The most characters of a test's name.
 const TEST_NAME_CHARACTERS: usize = 60;
 /// Pronouns that comments must not use: software is "it", and an actor has a name.
-const AVOIDED: &[&str] = &["who", "whom", "whose", "whoever", "he", "him", "his", "somebody", "nobody"];
+const AVOIDED: &[&str] =
+    &["who", "whom", "whose", "whoever", "he", "him", "his", "somebody", "nobody"];
 /// Type names that each crate may define once.
 const CONVENTIONS: &[&str] = &[
-    "Actions", "Command", "Config", "Error", "Expect", "Limits", "Reply", "Request", "Response", "Session", "Stage",
-    "State",
+    "Actions", "Command", "Config", "Error", "Expect", "Limits", "Reply", "Request", "Response",
+    "Session", "Stage", "State",
 ];
 
 pub(super) fn comment_width(tree: &Tree) -> Vec<Violation> {
@@ -33,7 +34,11 @@ pub(super) fn comment_words(tree: &Tree) -> Vec<Violation> {
     for (path, number, line) in comments(tree) {
         let line = line.to_ascii_lowercase();
         if let Some(word) = AVOIDED.iter().find(|word| has_word(&line, word)) {
-            found.push(Violation::at(path, number, format_args!("`{word}`: name the actor, and call software \"it\"")));
+            found.push(Violation::at(
+                path,
+                number,
+                format_args!("`{word}`: name the actor, and call software \"it\""),
+            ));
         }
     }
     found
@@ -45,9 +50,15 @@ pub(super) fn test_names(tree: &Tree) -> Vec<Violation> {
         let mut is_test = false;
         for (number, line) in (1_usize..).zip(text.lines().map(str::trim_start)) {
             is_test |= line == "#[test]";
-            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) else { continue };
+            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next())
+            else {
+                continue;
+            };
             if is_test && name.len() > TEST_NAME_CHARACTERS {
-                let what = format_args!("`{name}` has {} characters; at most {TEST_NAME_CHARACTERS}", name.len());
+                let what = format_args!(
+                    "`{name}` has {} characters; at most {TEST_NAME_CHARACTERS}",
+                    name.len()
+                );
                 found.push(Violation::at(path, number, what));
             }
             is_test = false;
@@ -59,18 +70,26 @@ pub(super) fn test_names(tree: &Tree) -> Vec<Violation> {
 /// Rule: a type's name means one thing in the whole engine.
 pub(super) fn type_names(tree: &Tree) -> Vec<Violation> {
     let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (folder, sources) in tree.crates().into_iter().filter(|(folder, _)| folder.starts_with("engine/")) {
+    for (folder, sources) in
+        tree.crates().into_iter().filter(|(folder, _)| folder.starts_with("engine/"))
+    {
         for (below, text) in sources {
-            for name in code(text).lines().filter_map(defined).filter(|name| !CONVENTIONS.contains(name)) {
+            for name in
+                code(text).lines().filter_map(defined).filter(|name| !CONVENTIONS.contains(name))
+            {
                 files.entry(name.into()).or_default().insert(format!("{folder}/{below}"));
             }
         }
     }
-    let shared: Vec<_> = files.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| name.as_str()).collect();
+    let shared: Vec<_> =
+        files.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| name.as_str()).collect();
     if shared.len() <= SHARED_TYPE_NAMES {
         return Vec::new();
     }
-    let what = format_args!("{} type names are defined twice; at most {SHARED_TYPE_NAMES}: {shared:?}", shared.len());
+    let what = format_args!(
+        "{} type names are defined twice; at most {SHARED_TYPE_NAMES}: {shared:?}",
+        shared.len()
+    );
     vec![Violation::of_file("engine", what)]
 }
 
@@ -90,7 +109,8 @@ fn defined(line: &str) -> Option<&str> {
 /// All comment lines, with their file and line number.
 fn comments(tree: &Tree) -> impl Iterator<Item = (&str, usize, &str)> {
     tree.rust().flat_map(|(path, text)| {
-        let lines = (1_usize..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//"));
+        let lines =
+            (1_usize..).zip(text.lines()).filter(|(_, line)| line.trim_start().starts_with("//"));
         lines.map(move |(number, line)| (path, number, line))
     })
 }

@@ -22,7 +22,10 @@ pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     for (path, manifest) in member_manifests(tree) {
         let folder = path.trim_end_matches("/Cargo.toml");
         let Some(own) = floors.get(folder) else {
-            found.push(Violation::of_file(&path, format_args!("{folder} has no floor in the table of {PAGE}")));
+            found.push(Violation::of_file(
+                &path,
+                format_args!("{folder} has no floor in the table of {PAGE}"),
+            ));
             continue;
         };
         for name in dependency_names(&manifest, "dependencies") {
@@ -31,7 +34,10 @@ pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
                 Some(row) if row.floor < own.floor => {}
                 _ => found.push(Violation::of_file(
                     &path,
-                    format_args!("{folder} (floor {}) imports {other}, which is not on a floor below", own.floor),
+                    format_args!(
+                        "{folder} (floor {}) imports {other}, which is not on a floor below",
+                        own.floor
+                    ),
                 )),
             }
         }
@@ -52,7 +58,10 @@ pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
             other => other.get("version").and_then(Value::as_str),
         };
         if !version.is_some_and(|version| version.starts_with('=')) {
-            found.push(Violation::of_file(ROOT, format_args!("the version of {name} is not pinned with `=`")));
+            found.push(Violation::of_file(
+                ROOT,
+                format_args!("the version of {name} is not pinned with `=`"),
+            ));
         }
         if !table.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`"))) {
             found.push(Violation::of_file(
@@ -89,7 +98,10 @@ pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, Row<'_>> {
     let mut floors = BTreeMap::new();
     for row in rows {
         let mut cells = row.split('|').map(str::trim).skip(1);
-        let (Some(floor), Some(folder), Some(about)) = (cells.next(), cells.next(), cells.next()) else { continue };
+        let (Some(floor), Some(folder), Some(about)) = (cells.next(), cells.next(), cells.next())
+        else {
+            continue;
+        };
         let Ok(floor) = floor.parse() else { continue };
         let phrase = about.split(':').next().unwrap_or_default();
         floors.insert(folder.trim_matches('`'), Row { floor, phrase });
@@ -99,8 +111,15 @@ pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, Row<'_>> {
 
 fn member_manifests(tree: &Tree) -> Vec<(String, Table)> {
     let root = root_manifest(tree);
-    let members = root.get("workspace").and_then(|workspace| workspace.get("members")).and_then(Value::as_array);
-    let paths = members.into_iter().flatten().filter_map(Value::as_str).map(|member| format!("{member}/Cargo.toml"));
+    let members = root
+        .get("workspace")
+        .and_then(|workspace| workspace.get("members"))
+        .and_then(Value::as_array);
+    let paths = members
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|member| format!("{member}/Cargo.toml"));
     paths.map(|path| (path.clone(), manifest(tree, &path))).collect()
 }
 

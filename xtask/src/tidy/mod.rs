@@ -44,9 +44,15 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "the engine has no world of its own", check: rust::no_hidden_world },
     Rule { name: "unsafe only where ARCHITECTURE.md says so", check: rust::unsafe_places },
     Rule { name: "every file says what it is", check: rust::opening_comment },
-    Rule { name: "engine crates are no_std and forbid unsafe code", check: rust::engine_attributes },
+    Rule {
+        name: "engine crates are no_std and forbid unsafe code",
+        check: rust::engine_attributes,
+    },
     Rule { name: "the files of a crate form a staircase", check: circles::circles },
-    Rule { name: "parents and children do too, but for small families", check: circles::circles_with_children },
+    Rule {
+        name: "parents and children do too, but for small families",
+        check: circles::circles_with_children,
+    },
     Rule { name: "a crate is as long as it may be", check: sizes::crate_lines },
     Rule { name: "a file tells one story", check: sizes::file_lines },
     Rule { name: "a function does one thing", check: sizes::function_lines },
@@ -95,7 +101,10 @@ pub(crate) fn run(
     for rule in RULES {
         report(rule.name, (rule.check)(&tree));
     }
-    report("nothing names the machine it was written on", tree::names_no_workplace(&tree, &foreign));
+    report(
+        "nothing names the machine it was written on",
+        tree::names_no_workplace(&tree, &foreign),
+    );
     let metadata = Metadata::read(repository)?;
     for rule in SUPPLY_RULES {
         report(rule.name, (rule.check)(&tree, &metadata));

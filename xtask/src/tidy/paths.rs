@@ -40,8 +40,14 @@ pub(super) fn paths(code: &str) -> Vec<Named> {
                 use_is_public = matches!(before, Some(Token::Word("pub") | Token::Other(')')));
             }
             Token::Other(';') => is_in_use = false,
-            Token::Word(word) if before != Some(&Token::Colons) && tokens.get(at + 1) == Some(&Token::Colons) => {
-                let start = if matches!(*word, "crate" | "super" | "self") { Start::Keyword } else { Start::Name };
+            Token::Word(word)
+                if before != Some(&Token::Colons) && tokens.get(at + 1) == Some(&Token::Colons) =>
+            {
+                let start = if matches!(*word, "crate" | "super" | "self") {
+                    Start::Keyword
+                } else {
+                    Start::Name
+                };
                 let mut all = Vec::new();
                 at = tree(&tokens, at, &[], &mut all);
                 let is_handed_on = is_in_use && use_is_public;
@@ -56,7 +62,12 @@ pub(super) fn paths(code: &str) -> Vec<Named> {
 }
 
 /// Parses a path or group at `at`, each path with the prefix `before`. Returns the end's position.
-fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
+fn tree(
+    tokens: &[Token<'_>],
+    mut at: usize,
+    before: &[String],
+    found: &mut Vec<Vec<String>>,
+) -> usize {
     let mut words = before.to_vec();
     loop {
         match tokens.get(at) {
@@ -75,7 +86,12 @@ fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<
 }
 
 /// Parses the members of a group after its opening brace. Returns the position after the group.
-fn group(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
+fn group(
+    tokens: &[Token<'_>],
+    mut at: usize,
+    before: &[String],
+    found: &mut Vec<Vec<String>>,
+) -> usize {
     loop {
         match tokens.get(at) {
             None => return at,
@@ -122,7 +138,13 @@ mod tests {
     fn a_group_is_a_path_for_each_member() {
         assert_eq!(
             found("use crate::a::{self, B, c::{D, e as f}};\nlet g = super::super::h(i);\n"),
-            ["crate::a::self", "crate::a::B", "crate::a::c::D", "crate::a::c::e", "super::super::h"]
+            [
+                "crate::a::self",
+                "crate::a::B",
+                "crate::a::c::D",
+                "crate::a::c::e",
+                "super::super::h"
+            ]
         );
         assert_eq!(found("use crate::{a, b::C};"), ["crate::a", "crate::b::C"]);
     }
@@ -135,7 +157,8 @@ mod tests {
 
     #[test]
     fn paths_in_a_public_use_are_marked() {
-        let handed = |code: &str| paths(code).iter().map(|path| path.is_handed_on).collect::<Vec<_>>();
+        let handed =
+            |code: &str| paths(code).iter().map(|path| path.is_handed_on).collect::<Vec<_>>();
         assert_eq!(handed("pub use a::B; a::b()"), [true, false]);
         assert_eq!(handed("pub(crate) use a::B; use a::B;"), [true, false]);
     }

@@ -25,7 +25,11 @@ pub(super) fn promises(tree: &Tree) -> Vec<Violation> {
             found.push(Violation::at(SPECIFICATION, line, "this promise names no test"));
         }
         for name in names.filter(|name| !is_test(tree, name)) {
-            found.push(Violation::at(SPECIFICATION, line, format_args!("there is no test `{name}`")));
+            found.push(Violation::at(
+                SPECIFICATION,
+                line,
+                format_args!("there is no test `{name}`"),
+            ));
         }
     }
     found
@@ -35,13 +39,18 @@ pub(super) fn promises(tree: &Tree) -> Vec<Violation> {
 pub(super) fn integration_tests(tree: &Tree) -> Vec<Violation> {
     let listed: Vec<&str> = parts::scripts().collect();
     let missing = listed.iter().filter(|path| tree.text(path).is_none());
-    let mut found: Vec<Violation> =
-        missing.map(|path| Violation::of_file(path, "is missing, but `./barepost test` lists it")).collect();
+    let mut found: Vec<Violation> = missing
+        .map(|path| Violation::of_file(path, "is missing, but `./barepost test` lists it"))
+        .collect();
     for (path, text) in tree.files() {
-        let is_script =
-            path.starts_with("tests/") && path.ends_with(".py") && text.contains("__name__ == \"__main__\"");
+        let is_script = path.starts_with("tests/")
+            && path.ends_with(".py")
+            && text.contains("__name__ == \"__main__\"");
         if is_script && !listed.contains(&path) {
-            found.push(Violation::of_file(path, "is not in the table of parts of `./barepost test`"));
+            found.push(Violation::of_file(
+                path,
+                "is not in the table of parts of `./barepost test`",
+            ));
         }
     }
     found
@@ -55,7 +64,9 @@ fn bullets(page: &str) -> Vec<(usize, String)> {
         if let Some(text) = line.strip_prefix("- ") {
             bullets.push((number, text.to_string()));
             is_open = true;
-        } else if let (true, true, Some((_, bullet))) = (is_open, line.starts_with("  "), bullets.last_mut()) {
+        } else if let (true, true, Some((_, bullet))) =
+            (is_open, line.starts_with("  "), bullets.last_mut())
+        {
             bullet.push(' ');
             bullet.push_str(line.trim());
         } else {
@@ -66,7 +77,8 @@ fn bullets(page: &str) -> Vec<(usize, String)> {
 }
 
 fn is_test(tree: &Tree, name: &str) -> bool {
-    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     let in_rust = format!("fn {name}(");
     let in_python = format!("def {name}(");
     is_name

@@ -29,7 +29,11 @@ pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {
         }
         for (number, line) in numbered(without_tests(&code(text))) {
             let is_static = has_word(line, "static mut");
-            if let Some(word) = WORLDS.iter().find(|word| has_word(line, word)).or(is_static.then_some(&"static mut")) {
+            if let Some(word) = WORLDS
+                .iter()
+                .find(|word| has_word(line, word))
+                .or(is_static.then_some(&"static mut"))
+            {
                 found.push(Violation::at(
                     path,
                     number,
@@ -46,18 +50,28 @@ const UNSAFE_SECTION: &str = "## Where unsafe lives";
 
 pub(super) fn unsafe_places(tree: &Tree) -> Vec<Violation> {
     if bullets_of_unsafe_places(tree).is_none() {
-        return vec![Violation::of_file(manifest::PAGE, format_args!("has no section `{UNSAFE_SECTION}`"))];
+        return vec![Violation::of_file(
+            manifest::PAGE,
+            format_args!("has no section `{UNSAFE_SECTION}`"),
+        )];
     }
     let mut found = Vec::new();
     for bullet in bullets_of_unsafe_places(tree).into_iter().flatten() {
         if place_in(bullet).is_none() {
-            found.push(Violation::of_file(manifest::PAGE, format_args!("`- {bullet}` has no reason")));
+            found.push(Violation::of_file(
+                manifest::PAGE,
+                format_args!("`- {bullet}` has no reason"),
+            ));
         }
     }
     for (path, text) in tree.rust().filter(|(path, _)| !may_be_unsafe(tree, path)) {
         for (number, line) in numbered(&code(text)) {
             if has_word(line, "unsafe") {
-                found.push(Violation::at(path, number, "unsafe code in a place that ARCHITECTURE.md does not name"));
+                found.push(Violation::at(
+                    path,
+                    number,
+                    "unsafe code in a place that ARCHITECTURE.md does not name",
+                ));
             }
         }
     }
@@ -78,19 +92,25 @@ fn place_in(bullet: &str) -> Option<&str> {
 
 fn may_be_unsafe(tree: &Tree, path: &str) -> bool {
     let mut places = bullets_of_unsafe_places(tree).into_iter().flatten().filter_map(place_in);
-    places.any(|place| path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/')))
+    places.any(|place| {
+        path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
+    })
 }
 
 pub(super) fn opening_comment(tree: &Tree) -> Vec<Violation> {
     let first = |text: &str| text.lines().next().unwrap_or_default().to_string();
-    let is_open = |text: &str| first(text).strip_prefix("//! ").is_some_and(|what| !what.trim().is_empty());
+    let is_open =
+        |text: &str| first(text).strip_prefix("//! ").is_some_and(|what| !what.trim().is_empty());
     let mute = tree.rust().filter(|(_, text)| !is_open(text));
-    mute.map(|(path, _)| Violation::of_file(path, "does not open with `//!` and what the file is")).collect()
+    mute.map(|(path, _)| Violation::of_file(path, "does not open with `//!` and what the file is"))
+        .collect()
 }
 
 pub(super) fn engine_attributes(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
-    for (path, text) in tree.rust().filter(|(path, _)| path.starts_with("engine/") && path.ends_with("/src/lib.rs")) {
+    for (path, text) in
+        tree.rust().filter(|(path, _)| path.starts_with("engine/") && path.ends_with("/src/lib.rs"))
+    {
         let attributes = ["#![no_std]", "#![forbid(unsafe_code)]"];
         // A file with `unsafe` cannot forbid it.
         let required = if may_be_unsafe(tree, path) { 1 } else { 2 };

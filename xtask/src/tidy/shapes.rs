@@ -57,7 +57,8 @@ pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
         let rest = code.get(at + "struct ".len()..).unwrap_or_default();
         let name = rest.get(..rest.find(|c| !is_part(c)).unwrap_or(rest.len())).unwrap_or_default();
         let Some(end) = body_end(rest) else { continue };
-        let fields = rest.get(..end).unwrap_or_default().lines().filter(|line| is_open_field(line)).count();
+        let fields =
+            rest.get(..end).unwrap_or_default().lines().filter(|line| is_open_field(line)).count();
         if fields > 0 && has_methods_that_change(code, name) {
             found.push((name, fields));
         }
@@ -67,9 +68,14 @@ pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
 
 fn is_open_field(line: &str) -> bool {
     let Some(rest) = line.trim_start().strip_prefix("pub") else { return false };
-    let rest = if rest.starts_with('(') { rest.split_once(") ").map_or("", |(_, rest)| rest) } else { rest };
+    let rest = if rest.starts_with('(') {
+        rest.split_once(") ").map_or("", |(_, rest)| rest)
+    } else {
+        rest
+    };
     let name = rest.trim_start();
-    name.find(|c| !is_part(c)).is_some_and(|end| end > 0 && name.get(end..).is_some_and(|rest| rest.starts_with(':')))
+    name.find(|c| !is_part(c))
+        .is_some_and(|end| end > 0 && name.get(end..).is_some_and(|rest| rest.starts_with(':')))
 }
 
 fn has_methods_that_change(code: &str, name: &str) -> bool {
@@ -114,7 +120,9 @@ fn generics(text: &str) -> usize {
         match c {
             '<' => depth = depth.saturating_add(1),
             // A `>` after `-` is the arrow of a function type, and does not count.
-            '>' if !text.get(..at).is_some_and(|before| before.ends_with('-')) => depth = depth.saturating_sub(1),
+            '>' if !text.get(..at).is_some_and(|before| before.ends_with('-')) => {
+                depth = depth.saturating_sub(1)
+            }
             _ => {}
         }
         if depth == 0 {
@@ -135,7 +143,8 @@ mod tests {
     #[test]
     fn a_function_is_measured_to_its_last_brace() {
         let code = "struct A;\n\nfn a(b: [u8; 4]) -> B {\n    if c {\n        d();\n    }\n}\nfn e();\ntrait F {\n    fn g() {}\n}\n";
-        let found: Vec<_> = functions(code).iter().map(|one| (one.name, one.line, one.lines)).collect();
+        let found: Vec<_> =
+            functions(code).iter().map(|one| (one.name, one.line, one.lines)).collect();
         assert_eq!(found, [("a", 3, 5), ("g", 10, 1)]);
     }
 
@@ -151,6 +160,9 @@ mod tests {
         let changes = "impl Open {\n    fn d(&mut self) {}\n}\n";
         assert_eq!(open_fields(&format!("pub struct Open {fields}\n{changes}")), [("Open", 2)]);
         assert_eq!(open_fields(&format!("pub struct Other {fields}\n{changes}")), []);
-        assert_eq!(open_fields("pub struct Open(pub u8);\n\nimpl Open {\n    fn d(&mut self) {}\n}\n"), []);
+        assert_eq!(
+            open_fields("pub struct Open(pub u8);\n\nimpl Open {\n    fn d(&mut self) {}\n}\n"),
+            []
+        );
     }
 }

@@ -15,8 +15,13 @@ pub(super) fn crate_lines(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (folder, files) in tree.crates() {
         let lines: usize = files.iter().map(|(_, text)| text.lines().count()).sum();
-        if let Some((_, most)) = CRATE_LINES.iter().find(|(name, most)| *name == folder && lines > *most) {
-            found.push(Violation::of_file(folder, format_args!("has {lines} lines; at most {most}")));
+        if let Some((_, most)) =
+            CRATE_LINES.iter().find(|(name, most)| *name == folder && lines > *most)
+        {
+            found.push(Violation::of_file(
+                folder,
+                format_args!("has {lines} lines; at most {most}"),
+            ));
         }
     }
     found
@@ -44,7 +49,10 @@ pub(super) fn function_lines(tree: &Tree) -> Vec<Violation> {
         for function in functions(without_tests(&code(text))) {
             let most = FUNCTION_LINES.of(&format!("{path}:{}", function.name));
             if function.lines > most {
-                let what = format_args!("`{}` has {} lines; at most {most}", function.name, function.lines);
+                let what = format_args!(
+                    "`{}` has {} lines; at most {most}",
+                    function.name, function.lines
+                );
                 found.push(Violation::at(&path, function.line, what));
             }
         }
@@ -89,9 +97,9 @@ pub(super) fn open_types(tree: &Tree) -> Vec<Violation> {
 
 /// The sources that are not tests: the crate's folder, the path below the folder, and the text.
 fn sources(tree: &Tree) -> impl Iterator<Item = (&str, &str, &str)> {
-    tree.crates()
-        .into_iter()
-        .flat_map(|(folder, files)| files.into_iter().map(move |(below, text)| (folder, below, text)))
+    tree.crates().into_iter().flat_map(|(folder, files)| {
+        files.into_iter().map(move |(below, text)| (folder, below, text))
+    })
 }
 
 #[cfg(test)]
@@ -105,14 +113,18 @@ mod tests {
         let manifest = (format!("{folder}/Cargo.toml"), "[dependencies]\n");
         let files = files.iter().map(|(path, text)| (format!("{folder}/src/{path}"), *text));
         let files: Vec<(String, &str)> = std::iter::once(manifest).chain(files).collect();
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         check(&Tree::of(&files)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn too_long_crate_with_a_bound_is_found() {
         let long = "x();\n".repeat(5_001);
-        assert_eq!(found(crate_lines, "cli", &[("a.rs", &long)]), ["cli: has 5001 lines; at most 5000"]);
+        assert_eq!(
+            found(crate_lines, "cli", &[("a.rs", &long)]),
+            ["cli: has 5001 lines; at most 5000"]
+        );
         assert_eq!(found(crate_lines, "cli", &[("tests.rs", &long)]), [""; 0]);
         assert_eq!(found(crate_lines, "other", &[("a.rs", &long)]), [""; 0]);
     }
@@ -121,7 +133,10 @@ mod tests {
     fn too_long_file_is_found() {
         let long = "x();\n".repeat(501);
         assert_eq!(found(file_lines, "engine/low", &[("a.rs", &long)]).len(), 1);
-        assert_eq!(found(file_lines, "engine/low", &[("tests.rs", &long), ("tests/a.rs", &long)]), [""; 0]);
+        assert_eq!(
+            found(file_lines, "engine/low", &[("tests.rs", &long), ("tests/a.rs", &long)]),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -131,12 +146,16 @@ mod tests {
             found(function_lines, "engine/low", &[("a.rs", &long)]),
             ["engine/low/src/a.rs:2: `long` has 101 lines; at most 100"]
         );
-        assert_eq!(found(function_lines, "engine/low", &[("a.rs", &long.replacen("    x();\n", "", 1))]), [""; 0]);
+        assert_eq!(
+            found(function_lines, "engine/low", &[("a.rs", &long.replacen("    x();\n", "", 1))]),
+            [""; 0]
+        );
     }
 
     #[test]
     fn a_type_that_many_files_implement_is_found() {
-        let files = ["a.rs", "b.rs", "c.rs", "d.rs", "e.rs"].map(|path| (path, "impl Large {\n}\n"));
+        let files =
+            ["a.rs", "b.rs", "c.rs", "d.rs", "e.rs"].map(|path| (path, "impl Large {\n}\n"));
         let violation = "engine/low: 5 files implement `Large`; at most 4";
         assert_eq!(found(files_of_types, "engine/low", &files), [violation]);
         assert_eq!(found(files_of_types, "engine/low", &files[1..]), [""; 0]);
@@ -144,9 +163,13 @@ mod tests {
 
     #[test]
     fn a_type_with_open_fields_and_methods_that_change_it_is_found() {
-        let fields: String = (0..13).map(|field| format!("    pub(crate) f{field}: u8,\n")).collect();
-        let text =
-            |fields: &str| format!("struct Open {{\n{fields}}}\n\nimpl Open {{\n    fn change(&mut self) {{}}\n}}\n");
+        let fields: String =
+            (0..13).map(|field| format!("    pub(crate) f{field}: u8,\n")).collect();
+        let text = |fields: &str| {
+            format!(
+                "struct Open {{\n{fields}}}\n\nimpl Open {{\n    fn change(&mut self) {{}}\n}}\n"
+            )
+        };
         assert_eq!(
             found(open_types, "engine/low", &[("a.rs", &text(&fields))]),
             ["engine/low/src/a.rs: 13 fields of `Open` are open; at most 12"]

@@ -32,7 +32,8 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|before| before.chars().next_back());
-        let after = line.get(at.saturating_add(word.len())..).and_then(|after| after.chars().next());
+        let after =
+            line.get(at.saturating_add(word.len())..).and_then(|after| after.chars().next());
         !is_part(before) && !is_part(after)
     })
 }
@@ -46,12 +47,16 @@ fn prose(rest: &str, before: Option<char>) -> usize {
         return block_comment(rest);
     }
     let is_in_name = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let hashes = rest.strip_prefix('r').map_or(0, |raw| raw.len() - raw.trim_start_matches('#').len());
-    if !is_in_name && rest.starts_with('r') && rest.get(hashes.saturating_add(1)..).is_some_and(|r| r.starts_with('"'))
+    let hashes =
+        rest.strip_prefix('r').map_or(0, |raw| raw.len() - raw.trim_start_matches('#').len());
+    if !is_in_name
+        && rest.starts_with('r')
+        && rest.get(hashes.saturating_add(1)..).is_some_and(|r| r.starts_with('"'))
     {
         let end = format!("\"{}", "#".repeat(hashes));
         let start = hashes.saturating_add(2);
-        let length = rest.get(start..).and_then(|inside| inside.find(&end)).map(|at| start + at + end.len());
+        let length =
+            rest.get(start..).and_then(|inside| inside.find(&end)).map(|at| start + at + end.len());
         return length.unwrap_or(rest.len());
     }
     if rest.starts_with('"') {

@@ -38,7 +38,14 @@ impl Metadata {
     pub(super) fn read(repository: &Repository) -> Result<Metadata, Failure> {
         let doing = "asking cargo for the crates";
         let output = Command::new("cargo")
-            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"])
+            .args([
+                "metadata",
+                "--format-version",
+                "1",
+                "--locked",
+                "--filter-platform",
+                "x86_64-unknown-linux-gnu",
+            ])
             .current_dir(repository.root())
             .output()
             .map_err(Failure::io(doing))?;
@@ -50,7 +57,8 @@ impl Metadata {
     }
 
     pub(super) fn parse(json: &[u8]) -> Result<Metadata, Failure> {
-        serde_json::from_slice(json).map_err(|error| Failure::broke(format_args!("what cargo says of crates: {error}")))
+        serde_json::from_slice(json)
+            .map_err(|error| Failure::broke(format_args!("what cargo says of crates: {error}")))
     }
 }
 
@@ -109,19 +117,27 @@ pub(super) fn licences(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let mut found = Vec::new();
     for Package { name, version, license, .. } in &metadata.packages {
         let excepted = exceptions.iter().filter(|exception| exception.name == *name);
-        let excepted: BTreeSet<&str> = excepted.flat_map(|one| &one.allow).map(String::as_str).collect();
+        let excepted: BTreeSet<&str> =
+            excepted.flat_map(|one| &one.allow).map(String::as_str).collect();
         let is_allowed = |one: &str| allow.contains(one) || excepted.contains(one);
         match license {
             Some(terms) if are_met(terms, &is_allowed) => {}
             Some(terms) => {
-                found.push(Violation::of_file(PAGE, format_args!("{name} {version}: `{terms}` is not allowed")));
+                found.push(Violation::of_file(
+                    PAGE,
+                    format_args!("{name} {version}: `{terms}` is not allowed"),
+                ));
             }
-            None => found.push(Violation::of_file(PAGE, format_args!("{name} {version} names no licence"))),
+            None => found
+                .push(Violation::of_file(PAGE, format_args!("{name} {version} names no licence"))),
         }
     }
     for Exception { name, .. } in &exceptions {
         if !metadata.packages.iter().any(|package| package.name == *name) {
-            found.push(Violation::of_file(PAGE, format_args!("the exception for {name} is not needed any more")));
+            found.push(Violation::of_file(
+                PAGE,
+                format_args!("the exception for {name} is not needed any more"),
+            ));
         }
     }
     found
@@ -144,7 +160,10 @@ pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
             several.remove(version).then_some(())
         });
         if several.is_none() {
-            found.push(Violation::of_file(PAGE, format_args!("{package} is not there beside another version")));
+            found.push(Violation::of_file(
+                PAGE,
+                format_args!("{package} is not there beside another version"),
+            ));
         }
         if reason.trim().is_empty() {
             found.push(Violation::of_file(PAGE, format_args!("{package} has no reason")));
@@ -152,7 +171,10 @@ pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     }
     for (name, versions) in versions.into_iter().filter(|(_, versions)| versions.len() > 1) {
         let versions: Vec<&str> = versions.into_iter().collect();
-        found.push(Violation::of_file(PAGE, format_args!("{name} is there as {}", versions.join(" and "))));
+        found.push(Violation::of_file(
+            PAGE,
+            format_args!("{name} is there as {}", versions.join(" and ")),
+        ));
     }
     found
 }
@@ -164,10 +186,14 @@ pub(super) fn sources(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
         Err(found) => return found,
     };
     let is_allowed = |source: &str| {
-        source.strip_prefix("registry+").is_some_and(|url| registries.iter().any(|registry| registry == url))
+        source
+            .strip_prefix("registry+")
+            .is_some_and(|url| registries.iter().any(|registry| registry == url))
     };
     let mut found = Vec::new();
-    for (path, text) in tree.files().filter(|(path, _)| path.rsplit('/').next() == Some("Cargo.lock")) {
+    for (path, text) in
+        tree.files().filter(|(path, _)| path.rsplit('/').next() == Some("Cargo.lock"))
+    {
         let Ok(Lock { package }) = toml::from_str(text) else {
             found.push(Violation::of_file(path, "cannot be read"));
             continue;
@@ -177,19 +203,28 @@ pub(super) fn sources(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
                 (None, _) => {}
                 (Some(source), Some(_)) if is_allowed(&source) => {}
                 (Some(source), Some(_)) => {
-                    found.push(Violation::of_file(path, format_args!("{name} {version} comes from `{source}`")));
+                    found.push(Violation::of_file(
+                        path,
+                        format_args!("{name} {version} comes from `{source}`"),
+                    ));
                 }
                 (Some(source), None) => {
-                    let what = format_args!("{name} {version} comes from `{source}` without a digest");
+                    let what =
+                        format_args!("{name} {version} comes from `{source}` without a digest");
                     found.push(Violation::of_file(path, what));
                 }
             }
         }
     }
     let root = format!("{}/", metadata.workspace_root);
-    for Package { name, manifest_path, .. } in metadata.packages.iter().filter(|package| package.source.is_none()) {
+    for Package { name, manifest_path, .. } in
+        metadata.packages.iter().filter(|package| package.source.is_none())
+    {
         if !manifest_path.starts_with(&root) {
-            found.push(Violation::of_file(PAGE, format_args!("{name} lies outside of the repository")));
+            found.push(Violation::of_file(
+                PAGE,
+                format_args!("{name} lies outside of the repository"),
+            ));
         }
     }
     found
@@ -289,27 +324,44 @@ mod tests {
 
     /// The violations that `check` finds in these crates, with these rules and this lock file.
     fn found(check: Check, packages: &[String], rules: &str, lock: &str) -> Vec<String> {
-        let json = format!("{{\"packages\": [{}], \"workspace_root\": \"/here\"}}", packages.join(","));
+        let json =
+            format!("{{\"packages\": [{}], \"workspace_root\": \"/here\"}}", packages.join(","));
         let tree = Tree::of(&[("deny.toml", rules), ("fuzz/Cargo.lock", lock)]);
-        check(&tree, &Metadata::parse(json.as_bytes()).unwrap()).iter().map(ToString::to_string).collect()
+        check(&tree, &Metadata::parse(json.as_bytes()).unwrap())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
     fn allowed_crates_break_no_rule() {
         for check in [licences as Check, duplicates, sources] {
             assert_eq!(found(check, &good(), RULES, LOCK), [""; 0]);
-            assert!(!found(check, &good(), "", LOCK).is_empty(), "rules that cannot be read allow nothing");
+            assert!(
+                !found(check, &good(), "", LOCK).is_empty(),
+                "rules that cannot be read allow nothing"
+            );
         }
     }
 
     #[test]
     fn a_licence_that_is_not_allowed_is_found() {
         let planted = [good(), vec![package("viral", "3.0.0", "GPL-3.0-only")]].concat();
-        assert_eq!(found(licences, &planted, RULES, LOCK), ["deny.toml: viral 3.0.0: `GPL-3.0-only` is not allowed"]);
+        assert_eq!(
+            found(licences, &planted, RULES, LOCK),
+            ["deny.toml: viral 3.0.0: `GPL-3.0-only` is not allowed"]
+        );
         let other = [good(), vec![package("other", "1.0.0", "MPL-2.0")]].concat();
-        assert_eq!(found(licences, &other, RULES, LOCK).len(), 1, "the exception is another crate's");
+        assert_eq!(
+            found(licences, &other, RULES, LOCK).len(),
+            1,
+            "the exception is another crate's"
+        );
         let without = good().join(",").replace("\"license\": \"MIT\"", "\"license\": null");
-        assert_eq!(found(licences, &[without], RULES, LOCK), ["deny.toml: bits 1.0.0 names no licence"]);
+        assert_eq!(
+            found(licences, &[without], RULES, LOCK),
+            ["deny.toml: bits 1.0.0 names no licence"]
+        );
         let stale = RULES.replace("'parser'", "'gone'");
         assert_eq!(found(licences, &good(), &stale, LOCK).len(), 2);
     }
@@ -347,18 +399,31 @@ mod tests {
     #[test]
     fn a_crate_in_two_versions_is_found() {
         let planted = [good(), vec![package("parser", "2.0.0", "MIT")]].concat();
-        assert_eq!(found(duplicates, &planted, RULES, LOCK), ["deny.toml: parser is there as 1.0.0 and 2.0.0"]);
+        assert_eq!(
+            found(duplicates, &planted, RULES, LOCK),
+            ["deny.toml: parser is there as 1.0.0 and 2.0.0"]
+        );
         let third = [good(), vec![package("bits", "3.0.0", "MIT")]].concat();
-        assert_eq!(found(duplicates, &third, RULES, LOCK), ["deny.toml: bits is there as 2.0.0 and 3.0.0"]);
+        assert_eq!(
+            found(duplicates, &third, RULES, LOCK),
+            ["deny.toml: bits is there as 2.0.0 and 3.0.0"]
+        );
         let one = good().split_off(1);
-        assert_eq!(found(duplicates, &one, RULES, LOCK), ["deny.toml: bits@1.0.0 is not there beside another version"]);
+        assert_eq!(
+            found(duplicates, &one, RULES, LOCK),
+            ["deny.toml: bits@1.0.0 is not there beside another version"]
+        );
         let unreasoned = RULES.replace("'old'", "' '");
-        assert_eq!(found(duplicates, &good(), &unreasoned, LOCK), ["deny.toml: bits@1.0.0 has no reason"]);
+        assert_eq!(
+            found(duplicates, &good(), &unreasoned, LOCK),
+            ["deny.toml: bits@1.0.0 has no reason"]
+        );
     }
 
     #[test]
     fn a_source_that_is_not_the_registry_is_found() {
-        let git = LOCK.replace("registry+https://registry.test/index", "git+https://git.test/bits?rev=1");
+        let git =
+            LOCK.replace("registry+https://registry.test/index", "git+https://git.test/bits?rev=1");
         assert_eq!(
             found(sources, &good(), RULES, &git),
             ["fuzz/Cargo.lock: bits 2.0.0 comes from `git+https://git.test/bits?rev=1`"]

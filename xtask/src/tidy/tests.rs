@@ -39,7 +39,9 @@ fn an_import_from_the_same_floor_or_above_is_found() {
     let sideways = [("engine/net/Cargo.toml", "[dependencies]\nstore.workspace = true\n")];
     assert_eq!(
         found(manifest::floors, &sideways),
-        ["engine/net/Cargo.toml: engine/net (floor 2) imports engine/store, which is not on a floor below"]
+        [
+            "engine/net/Cargo.toml: engine/net (floor 2) imports engine/store, which is not on a floor below"
+        ]
     );
     let upwards = [("engine/low/Cargo.toml", "[dependencies]\nnet = { workspace = true }\n")];
     assert_eq!(found(manifest::floors, &upwards).len(), 1);
@@ -51,7 +53,10 @@ fn an_import_from_the_same_floor_or_above_is_found() {
 fn a_crate_without_a_floor_is_found() {
     let page = PAGE.replace("| 2 | `engine/net` | TCP |\n", "");
     let found = found(manifest::floors, &[("ARCHITECTURE.md", &page)]);
-    assert_eq!(found, ["engine/net/Cargo.toml: engine/net has no floor in the table of ARCHITECTURE.md"]);
+    assert_eq!(
+        found,
+        ["engine/net/Cargo.toml: engine/net has no floor in the table of ARCHITECTURE.md"]
+    );
 }
 
 #[test]
@@ -83,7 +88,11 @@ fn hidden_time_randomness_or_shared_state_is_found() {
         "let t = unsafe { core::arch::x86_64::_rdtsc() };",
     ] {
         let text = format!("//! A file.\n// std::time is spoken of\n{line}\n");
-        assert_eq!(found(rust::no_hidden_world, &[("engine/net/src/a.rs", &text)]).len(), 1, "{line}");
+        assert_eq!(
+            found(rust::no_hidden_world, &[("engine/net/src/a.rs", &text)]).len(),
+            1,
+            "{line}"
+        );
         assert_eq!(found(rust::no_hidden_world, &[("cli/src/a.rs", &text)]).len(), 0, "{line}");
     }
     let in_tests = "//! A file.\n#[cfg(test)]\nmod tests {\n    use std::time::Duration;\n}\n";
@@ -101,7 +110,9 @@ fn unsafe_outside_the_listed_places_is_found() {
     let without = PAGE.replace("unsafe lives", "it lives");
     assert_eq!(found(rust::unsafe_places, &[("ARCHITECTURE.md", &without)]).len(), 1);
     let no_reason = PAGE.replace(": the devices", "");
-    assert!(found(rust::unsafe_places, &[("ARCHITECTURE.md", &no_reason)])[0].contains("has no reason"));
+    assert!(
+        found(rust::unsafe_places, &[("ARCHITECTURE.md", &no_reason)])[0].contains("has no reason")
+    );
 }
 
 #[test]
@@ -120,9 +131,18 @@ fn an_engine_crate_with_std_or_unsafe_is_found() {
     );
     assert_eq!(found(rust::engine_attributes, &[("cli/src/lib.rs", text)]), [""; 0]);
     let page = PAGE.replace("machines/bare:", "engine/net:");
-    assert_eq!(found(rust::engine_attributes, &[("engine/net/src/lib.rs", text), ("ARCHITECTURE.md", &page)]), [""; 0]);
+    assert_eq!(
+        found(
+            rust::engine_attributes,
+            &[("engine/net/src/lib.rs", text), ("ARCHITECTURE.md", &page)]
+        ),
+        [""; 0]
+    );
     let none = [("engine/net/src/lib.rs", "//! A crate.\n"), ("ARCHITECTURE.md", page.as_str())];
-    assert_eq!(found(rust::engine_attributes, &none), ["engine/net/src/lib.rs: does not carry #![no_std]"]);
+    assert_eq!(
+        found(rust::engine_attributes, &none),
+        ["engine/net/src/lib.rs: does not carry #![no_std]"]
+    );
 }
 
 #[test]
@@ -133,7 +153,10 @@ fn a_promise_without_a_test_is_found() {
     let python = ("tests/a.py", "def b_thing(self):\n");
     assert_eq!(
         found(promises::promises, &[("SPECIFICATION.md", page), sources, python]),
-        ["SPECIFICATION.md:9: there is no test `no_such_test`", "SPECIFICATION.md:10: this promise names no test"]
+        [
+            "SPECIFICATION.md:9: there is no test `no_such_test`",
+            "SPECIFICATION.md:10: this promise names no test"
+        ]
     );
     assert_eq!(found(promises::promises, &[]), ["SPECIFICATION.md: is missing"]);
 }
@@ -155,22 +178,39 @@ fn integration_test_outside_the_table_is_found() {
 fn a_picture_of_other_floors_is_found() {
     let tree = Tree::of(&[("ARCHITECTURE.md", PAGE)]);
     let picture = floors::picture(&tree);
-    assert!(["floor 0", "floor 2", "engine/low", ">values<"].iter().all(|text| picture.contains(text)));
+    assert!(
+        ["floor 0", "floor 2", "engine/low", ">values<"].iter().all(|text| picture.contains(text))
+    );
     assert_eq!(found(floors::drawn, &[(floors::PICTURE, &picture)]), [""; 0]);
     let page = PAGE.replace("| 0 | `engine/low`", "| 1 | `engine/low`");
-    assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page), (floors::PICTURE, &picture)]).len(), 1);
+    assert_eq!(
+        found(floors::drawn, &[("ARCHITECTURE.md", &page), (floors::PICTURE, &picture)]).len(),
+        1
+    );
     assert_eq!(found(floors::drawn, &[]).len(), 1, "there is none");
     let page = PAGE.replace("values:", "values that are far too many to fit:");
-    assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page)]).len(), 2, "the phrase is too long");
+    assert_eq!(
+        found(floors::drawn, &[("ARCHITECTURE.md", &page)]).len(),
+        2,
+        "the phrase is too long"
+    );
 }
 
 #[test]
 fn wide_comment_pronoun_and_long_test_name_are_found() {
-    let file = |text: String| found_in_language(&format!("//! A.\n#![no_std]\n#![forbid(unsafe_code)]\n{text}\n"));
+    let file = |text: String| {
+        found_in_language(&format!("//! A.\n#![no_std]\n#![forbid(unsafe_code)]\n{text}\n"))
+    };
     let wide = format!("// {}", "x".repeat(98));
     let long = format!("#[test]\n#[ignore]\nfn {}() {{}}", "x".repeat(61));
-    assert_eq!(file(format!("{wide}\n{}", "x".repeat(101))), ["engine/low/src/lib.rs:4: a comment ends by column 100"]);
-    assert_eq!(file("/// Who waits, and what the client whom it waits for does.\n// This.".into()).len(), 1);
+    assert_eq!(
+        file(format!("{wide}\n{}", "x".repeat(101))),
+        ["engine/low/src/lib.rs:4: a comment ends by column 100"]
+    );
+    assert_eq!(
+        file("/// Who waits, and what the client whom it waits for does.\n// This.".into()).len(),
+        1
+    );
     assert!(file(long).concat().contains("has 61 characters"));
     assert_eq!(file(format!("fn {}() {{}}", "x".repeat(61))), [""; 0]);
 }
@@ -178,9 +218,14 @@ fn wide_comment_pronoun_and_long_test_name_are_found() {
 #[test]
 fn a_type_name_with_two_meanings_is_counted() {
     let files = |first: &'static str, second: &'static str| {
-        found(language::type_names, &[("engine/low/src/a.rs", first), ("engine/net/src/b.rs", second)])
+        found(
+            language::type_names,
+            &[("engine/low/src/a.rs", first), ("engine/net/src/b.rs", second)],
+        )
     };
-    let names: String = (0..=bounds::SHARED_TYPE_NAMES).map(|n| format!("pub(crate) struct Line{n} {{\n")).collect();
+    let names: String = (0..=bounds::SHARED_TYPE_NAMES)
+        .map(|n| format!("pub(crate) struct Line{n} {{\n"))
+        .collect();
     let names: &'static str = names.leak();
     assert_eq!(files(names, names).len(), 1);
     assert_eq!(files(names, "pub enum Session {\n"), [""; 0]);

@@ -37,7 +37,9 @@ impl Tree {
 
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
-        Tree { files: files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect() }
+        Tree {
+            files: files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect(),
+        }
     }
 
     pub(super) fn text(&self, path: &str) -> Option<&str> {
@@ -56,11 +58,13 @@ impl Tree {
     /// The crates by folder. Each has the paths below the folder and the texts of its Rust sources
     /// that are not tests.
     pub(super) fn crates(&self) -> BTreeMap<&str, Vec<(&str, &str)>> {
-        let folders: Vec<&str> = self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
+        let folders: Vec<&str> =
+            self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
         let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for (path, text) in self.rust() {
-            let around =
-                folders.iter().filter_map(|folder| Some((*folder, path.strip_prefix(folder)?.strip_prefix('/')?)));
+            let around = folders.iter().filter_map(|folder| {
+                Some((*folder, path.strip_prefix(folder)?.strip_prefix('/')?))
+            });
             if let Some((folder, below)) = around.max_by_key(|(folder, _)| folder.len())
                 && !is_test(below)
             {
@@ -75,7 +79,9 @@ impl Tree {
 pub(super) fn is_test(path: &str) -> bool {
     let mut folders = path.split('/').rev();
     let file = folders.next().unwrap_or_default();
-    file == "tests.rs" || file.ends_with("_tests.rs") || folders.any(|folder| ["tests", "examples"].contains(&folder))
+    file == "tests.rs"
+        || file.ends_with("_tests.rs")
+        || folders.any(|folder| ["tests", "examples"].contains(&folder))
 }
 
 /// Words that are private to this machine: the paths of this checkout and of its user's home, and
@@ -95,7 +101,10 @@ pub(super) fn foreign_words(repository: &Repository) -> Vec<String> {
     let home = std::env::home_dir();
     folder(home.clone());
     for name in [".cargo/config.toml", ".cargo/config"] {
-        let text = home.as_ref().and_then(|home| std::fs::read_to_string(home.join(name)).ok()).unwrap_or_default();
+        let text = home
+            .as_ref()
+            .and_then(|home| std::fs::read_to_string(home.join(name)).ok())
+            .unwrap_or_default();
         words.extend(hosts(&text));
     }
     words
@@ -105,13 +114,16 @@ pub(super) fn foreign_words(repository: &Repository) -> Vec<String> {
 fn hosts(text: &str) -> impl Iterator<Item = String> {
     let after_scheme = text.split("://").skip(1);
     let hosts = after_scheme.filter_map(|rest| rest.split(['/', ':', '"', '\'', '\n']).next());
-    hosts.filter(|host| host.contains('.') && !host.ends_with("crates.io") && *host != "github.com").map(str::to_string)
+    hosts
+        .filter(|host| host.contains('.') && !host.ends_with("crates.io") && *host != "github.com")
+        .map(str::to_string)
 }
 
 /// Rule: no file contains a path or host of the machine on which it was written.
 pub(super) fn names_no_workplace(tree: &Tree, foreign: &[String]) -> Vec<Violation> {
-    let lines =
-        tree.files().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index, line)));
+    let lines = tree.files().flat_map(|(path, text)| {
+        text.lines().enumerate().map(move |(index, line)| (path, index, line))
+    });
     lines
         .filter_map(|(path, index, line)| {
             let word = foreign.iter().find(|word| line.contains(word.as_str()))?;
@@ -126,10 +138,17 @@ mod tests {
 
     #[test]
     fn a_path_or_host_of_this_machine_is_found() {
-        let tree = Tree::of(&[("docs/a.md", "fine\nsee /build/place/x\n"), ("b.toml", "index = 'mirror.corp.test'\n")]);
+        let tree = Tree::of(&[
+            ("docs/a.md", "fine\nsee /build/place/x\n"),
+            ("b.toml", "index = 'mirror.corp.test'\n"),
+        ]);
         let foreign = ["/build/place/".to_string(), "mirror.corp.test".to_string()];
-        let found: Vec<String> = names_no_workplace(&tree, &foreign).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["b.toml:1: names `mirror.corp.test`", "docs/a.md:2: names `/build/place/`"]);
+        let found: Vec<String> =
+            names_no_workplace(&tree, &foreign).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            ["b.toml:1: names `mirror.corp.test`", "docs/a.md:2: names `/build/place/`"]
+        );
     }
 
     #[test]

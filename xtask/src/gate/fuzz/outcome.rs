@@ -39,11 +39,15 @@ impl Outcome {
     /// The outcome as text: one line, and up to two more after a failure.
     pub(super) fn told(&self, name: &str) -> String {
         let Outcome { executions, edges, new_inputs, broken } = self;
-        let line = format!("{name:<14} {executions:>9} executions, {edges:>5} edges, {new_inputs:>4} new inputs");
+        let line = format!(
+            "{name:<14} {executions:>9} executions, {edges:>5} edges, {new_inputs:>4} new inputs"
+        );
         match broken {
             None => line,
             Some(Broken { why, again: None }) => format!("{line}\n  BROKEN: {why}"),
-            Some(Broken { why, again: Some(again) }) => format!("{line}\n  BROKEN: {why}\n  again:  {again}"),
+            Some(Broken { why, again: Some(again) }) => {
+                format!("{line}\n  BROKEN: {why}\n  again:  {again}")
+            }
         }
     }
 }
@@ -53,16 +57,21 @@ impl Broken {
         let mut lines = output.lines();
         let panicked = lines.by_ref().find(|line| line.contains("panicked at "));
         let message = lines.next().unwrap_or_default();
-        let reported = output.lines().find_map(|line| line.split_once("ERROR: libFuzzer: ").map(|(_, what)| what));
+        let reported = output
+            .lines()
+            .find_map(|line| line.split_once("ERROR: libFuzzer: ").map(|(_, what)| what));
         let why = match (panicked, reported) {
             (Some(line), _) => {
-                let place = line.split_once("panicked at ").map(|(_, place)| place).unwrap_or_default();
+                let place =
+                    line.split_once("panicked at ").map(|(_, place)| place).unwrap_or_default();
                 format!("{place} {message}")
             }
             (None, Some(reported)) => reported.to_string(),
             (None, None) => "it ended without a message".to_string(),
         };
-        let input = output.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
+        let input = output
+            .lines()
+            .find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
         Broken { why, again: input.map(|input| format!("{} {}", program.display(), input.trim())) }
     }
 }
@@ -85,7 +94,10 @@ mod tests {
     fn libfuzzer_counts_are_reported() {
         let outcome = Outcome::read(WELL, true, Path::new("target/a"));
         assert!(outcome.holds());
-        assert_eq!(outcome.told("a"), "a                  91451 executions,  1018 edges, 2265 new inputs");
+        assert_eq!(
+            outcome.told("a"),
+            "a                  91451 executions,  1018 edges, 2265 new inputs"
+        );
     }
 
     #[test]
@@ -102,7 +114,12 @@ mod tests {
     fn failure_without_a_panic_message_is_reported() {
         let told = Outcome::read("", false, Path::new("target/a")).told("a");
         assert!(told.ends_with("BROKEN: it ended without a message"), "{told}");
-        let told = Outcome::read("==1== ERROR: libFuzzer: timeout after 25 seconds\n", false, Path::new("a")).told("a");
+        let told = Outcome::read(
+            "==1== ERROR: libFuzzer: timeout after 25 seconds\n",
+            false,
+            Path::new("a"),
+        )
+        .told("a");
         assert!(told.ends_with("BROKEN: timeout after 25 seconds"), "{told}");
     }
 }

@@ -21,21 +21,30 @@ const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 /// Errors: refused, with what is missing.
 pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<OsString, Failure> {
     packages::program("c++", "g++", stop)?;
-    if !succeeds(Command::new("rustc").arg(format!("+{NIGHTLY}")).arg("--version").env("RUSTUP_AUTO_INSTALL", "0")) {
+    if !succeeds(
+        Command::new("rustc")
+            .arg(format!("+{NIGHTLY}"))
+            .arg("--version")
+            .env("RUSTUP_AUTO_INSTALL", "0"),
+    ) {
         let mut rustup = hold::command("rustup");
         rustup.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
         install(&mut rustup, &format!("Rust's {NIGHTLY}"), stop)?;
     }
     CARGO_FUZZ.fetch(repository, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(repository.target("tools/bin")).chain(std::env::split_paths(&before));
+    let folders =
+        std::iter::once(repository.target("tools/bin")).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
 }
 
 fn install(command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
     remark(format_args!("barepost: installing {what}, for fuzzing"));
-    let failed = |failure| Failure::refused(format_args!("fuzzing needs {what}, which is missing: {failure}"));
-    hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop).map_err(failed)
+    let failed = |failure| {
+        Failure::refused(format_args!("fuzzing needs {what}, which is missing: {failure}"))
+    };
+    hold::run_to_success(command, &format!("installing {what}"), INSTALL_BUDGET, stop)
+        .map_err(failed)
 }
 
 fn succeeds(command: &mut Command) -> bool {
