@@ -75,7 +75,7 @@ impl HttpConversation {
             pending: &mut pending,
             charge: &charge,
             unread_bytes_max,
-            has_replied: false,
+            replied_bytes: 0,
         });
         let mut conversation = HttpConversation { session, pending, held: 0, charge };
         conversation.settle(call);
@@ -122,9 +122,11 @@ impl HttpConversation {
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, pending, charge, .. } = self;
-        let mut host = HttpHost { call, pending, charge, unread_bytes_max, has_replied: false };
+        let mut host = HttpHost { call, pending, charge, unread_bytes_max, replied_bytes: 0 };
         let done = act(session, &mut host);
-        if host.has_replied {
+        let replied_bytes = host.replied_bytes;
+        if replied_bytes > 0 {
+            call.web.replies -= replied_bytes;
             self.count_held(call);
         }
         done
@@ -339,9 +341,10 @@ impl HttpConversation {
         self.give_up_pending(call);
     }
 
-    /// The request that is pending gets no reply from this core.
+    /// Gives up a request that is pending on this core. The core of the account will still decide
+    /// on the admission of a body, so such a request stays.
     fn give_up_pending(&mut self, call: &mut HttpCall<'_>) {
-        match self.pending.take().as_deref() {
+        match self.pending.take_if(|pending| !pending.awaits_admission()).as_deref() {
             Some(PendingRequest::Login { attempt, .. }) => {
                 let WebContext { logins, compute, turn, .. } = &mut call.cx;
                 logins.abandon(attempt, turn.now, compute);

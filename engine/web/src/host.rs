@@ -40,8 +40,9 @@ pub struct HttpHost<'a, 'c> {
     pub(super) charge: &'a Charge,
     /// The maximum number of unread bytes when a response begins.
     pub(super) unread_bytes_max: usize,
-    /// Whether a request got its reply at once.
-    pub(super) has_replied: bool,
+    /// The bytes of replies that were known at once. They count until the replies that the session
+    /// holds are counted again.
+    pub(super) replied_bytes: usize,
 }
 
 impl HttpHost<'_, '_> {
@@ -54,8 +55,10 @@ impl HttpHost<'_, '_> {
         let pending = match begun {
             Ok(pending) => pending,
             Err(reply) => {
-                self.has_replied = true;
-                return Some(self.call.web.limited(reply));
+                let reply = self.call.web.limited(reply);
+                self.call.web.replies += reply.body_bytes();
+                self.replied_bytes += reply.body_bytes();
+                return Some(reply);
             }
         };
         *self.pending = pending.map(Box::new);

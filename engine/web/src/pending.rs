@@ -91,6 +91,14 @@ impl PendingRequest {
         }
     }
 
+    /// Whether the core of the account decides on the admission of a body.
+    pub(super) fn awaits_admission(&self) -> bool {
+        matches!(
+            self,
+            PendingRequest::FormAdmission { .. } | PendingRequest::UploadAdmission { .. }
+        )
+    }
+
     /// Whether the answer is known but delayed until the deadline.
     pub(super) fn is_held_back(&self) -> bool {
         matches!(self, PendingRequest::Login { attempt, .. } if attempt.is_held_back())

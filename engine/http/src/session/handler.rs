@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// The client makes the server keep more than its share, so the connection ends. A request
-    /// without a response gets a 503 response.
+    /// that waits for the handler, or for its own body, gets a 503 response.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
         match self.expect {
@@ -131,7 +131,7 @@ impl Session {
     /// The number of bytes of replies that the session holds until the client has taken them.
     pub fn held_bytes(&self) -> usize {
         match &self.expect {
-            Expect::Reply { answer, .. } => answer.own_bytes(),
+            Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.own_bytes(),
             _ => self.outgoing.own_bytes(),
         }
     }

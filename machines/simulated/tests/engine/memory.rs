@@ -189,20 +189,26 @@ const FIREFOX: [(&str, &str); 8] = [
     ("sec-fetch-site", "same-origin"),
 ];
 
+/// A request with these fields, over HTTP/1.1 and over HTTP/2. It has a body if they announce one.
+fn over_both(method: &str, path: &str, fields: &[(&str, &str)]) -> [(&'static str, Vec<u8>); 2] {
+    let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let one = format!("{method} {path} HTTP/1.1\r\nHost: mail.barepost.test\r\n{lines}\r\n");
+    let mut block = vec![if method == "GET" { 0x82 } else { 0x83 }, 0x87];
+    block.extend(said(&[0x04], path.as_bytes()));
+    block.extend(said(&[0x01], b"mail.barepost.test"));
+    for (name, value) in fields {
+        block.extend([said(&[0x00], name.as_bytes()), said(&[], value.as_bytes())].concat());
+    }
+    let has_body = fields.iter().any(|(name, _)| *name == "content-length");
+    let ends = if has_body { 0 } else { flags::END_STREAM };
+    let headers = frame(FrameType::Headers, flags::END_HEADERS | ends, 1, &block);
+    [("http/1.1", one.into_bytes()), ("h2", two(&[], [headers].into_iter()))]
+}
+
 /// A client at this host gets the login page, over HTTP/1.1 and over HTTP/2, even if its address
 /// has used up its share of the pool.
 fn least_shares_are_enough_for_pages(room: &mut Room, trust: &Trust, host: usize) {
-    let fields = FIREFOX.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
-    let one = format!("GET /mail/login HTTP/1.1\r\nHost: mail.barepost.test\r\n{fields}\r\n");
-    let mut block = [&[0x82, 0x87], &said(&[0x04], b"/mail/login")[..]].concat();
-    block.extend(said(&[0x01], b"mail.barepost.test"));
-    for (name, value) in FIREFOX {
-        block.extend([said(&[0x00], name.as_bytes()), said(&[], value.as_bytes())].concat());
-    }
-    let headers = frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, 1, &block);
-    for (protocol, text) in
-        [("http/1.1", one.into_bytes()), ("h2", two(&[], [headers].into_iter()))]
-    {
+    for (protocol, text) in over_both("GET", "/mail/login", &FIREFOX) {
         let settings = Arc::new(client(trust, &[protocol]));
         let mut tls_stream = room.connect_tls_from(host, 443, &settings);
         room.complete_handshake(&mut tls_stream);
@@ -221,6 +227,88 @@ fn least_shares_are_enough_for_pages(room: &mut Room, trust: &Trust, host: usize
 fn hoarders_get_only_their_share_of_memory() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
         hoarders_come(hoard, seed);
+    }
+}
+
+#[test]
+fn uploads_refused_for_memory_get_their_late_admission() {
+    let (mut room, trust) = Room::with_tls(13, site(1000), sizes());
+    let host = room.add_host();
+    let mut connections = Vec::new();
+    let ask = |room: &mut Room, protocol: &str, text: &[u8]| {
+        let settings = Arc::new(client(&trust, &[protocol]));
+        let mut tls_stream = room.connect_tls_from(host, 443, &settings);
+        room.complete_handshake(&mut tls_stream);
+        say(room, &mut tls_stream, text);
+        tls_stream
+    };
+    // Smaller and smaller forms use up the share of the address to the last bytes.
+    for length in [7000; 12].into_iter().chain((0..40).map(|nth| 3000 >> (nth / 4))) {
+        let cookie = "c".repeat(500 + length);
+        let fields = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("content-length", "10"),
+            ("cookie", &cookie),
+        ];
+        let [(protocol, text), _] = over_both("POST", "/mail/login", &fields);
+        connections.push(ask(&mut room, protocol, &text));
+    }
+    // With some of these lengths the request finds memory, and its wait for the admission does not.
+    for length in (300..700).step_by(10) {
+        let agent = "a".repeat(length);
+        let fields = [
+            ("content-type", "multipart/form-data; boundary=b"),
+            ("content-length", "100000"),
+            ("user-agent", &agent),
+        ];
+        for (protocol, text) in over_both("POST", "/mail/compose", &fields) {
+            let tls_stream = ask(&mut room, protocol, &text);
+            room.pass(Micros::from_millis(100));
+            room.abort(&tls_stream.talk);
+            room.pass(Micros::from_millis(10));
+        }
+    }
+    for connection in connections {
+        room.abort(&connection.talk);
+    }
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn replies_known_at_once_stay_within_the_limit_of_bodies() {
+    let (mut room, trust) = Room::with_tls(14, site(1000), sizes());
+    let path = webmail::Asset::Script.to_string();
+    let most = (sizes().buffer_bytes / 2).max(512 << 10);
+    let get =
+        [vec![0x82, 0x87], said(&[0x04], path.as_bytes()), said(&[0x01], b"mail.barepost.test")]
+            .concat();
+    let streams = (0..90).map(|nth| {
+        frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, 2 * nth + 1, &get)
+    });
+    let form =
+        format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nContent-Length: 60000\r\n\r\n");
+    // Over HTTP/2 the windows stay closed. Over HTTP/1.1 each reply waits for a body.
+    let closed = two(&[0, 4, 0, 0, 0, 0], streams);
+    for (protocol, text, connections) in [("h2", closed, 1), ("http/1.1", form.into_bytes(), 60)] {
+        let settings = Arc::new(client(&trust, &[protocol]));
+        let mut held = Vec::new();
+        let mut held_most = 0;
+        for _ in 0..connections {
+            let mut tls_stream = room.connect_tls(443, &settings);
+            room.complete_handshake(&mut tls_stream);
+            say(&mut room, &mut tls_stream, &text);
+            room.pass(Micros::from_millis(10));
+            held.push(tls_stream);
+            held_most = held_most.max(room.engines.in_use().bodies);
+        }
+        // Refusals are short, and not limited.
+        let limit = most + (16 << 10);
+        assert!(held_most <= limit, "{protocol}: {held_most} bytes are held, at most {limit}");
+        assert!(held_most > most / 2, "{protocol}: only {held_most} bytes are held");
+        for tls_stream in held {
+            room.abort(&tls_stream.talk);
+        }
+        room.until_nothing_is_in_use();
     }
 }
 
