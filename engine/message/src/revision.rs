@@ -81,8 +81,8 @@ enum FieldDisposition {
 }
 
 impl HeaderState {
-    /// Counts the field that begins with this line. A line of another field counts only once it has
-    /// a colon.
+    /// Counts the field that begins with this line, if it is one. A line of the kind
+    /// [`HeaderLine::OtherField`] counts only once it has a colon.
     fn note(&mut self, line: HeaderLine) {
         let is_field = !matches!(
             line,
@@ -100,7 +100,7 @@ impl HeaderState {
         self.has_identifier |= line == HeaderLine::Identifier;
     }
 
-    /// More bytes of a line pass: counts the line as a field if they have the awaited colon.
+    /// More bytes of a line pass: counts the line as a field if these bytes have the awaited colon.
     fn look_for_colon(&mut self, more: &[u8]) {
         if self.awaits_colon && memchr::memchr(b':', more).is_some() {
             self.awaits_colon = false;
@@ -161,7 +161,7 @@ impl Revision {
                 return Ok(taken);
             }
             if !self.held().is_empty() {
-                taken += self.look_again(rest, own);
+                taken += self.held_line_arrived(rest, own);
                 continue;
             }
             let (run, known) = self.scan(rest, rest.len(), own);
@@ -199,7 +199,7 @@ impl Revision {
                 return Ok(false);
             }
             let line_end: &[u8] =
-                if is_cut && self.lacks_anything(self.known) { b"\r\n" } else { b"" };
+                if is_cut && self.lacks_fields(self.known) { b"\r\n" } else { b"" };
             self.complete(line_end, b"", own);
         }
         self.release(&mut to)
@@ -266,7 +266,7 @@ impl Revision {
                         | HeaderLine::Date
                         | HeaderLine::Identifier
                         | HeaderLine::OtherField) => known.note(line),
-                        HeaderLine::Empty if !self.lacks_anything(known) => {
+                        HeaderLine::Empty if !self.lacks_fields(known) => {
                             known.at = At::Body;
                             continue;
                         }
@@ -321,7 +321,7 @@ impl Revision {
 
     /// Takes more bytes of a line with a held beginning, and handles the line if its kind is known
     /// now. Returns the number of bytes taken.
-    fn look_again(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
+    fn held_line_arrived(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         let before = self.held_to;
         let more = self.hold(bytes);
         let line = self.line(self.held(), own);
@@ -348,7 +348,7 @@ impl Revision {
         0
     }
 
-    fn lacks_anything(&self, known: HeaderState) -> bool {
+    fn lacks_fields(&self, known: HeaderState) -> bool {
         self.origin == Origin::Submitted
             && !(known.has_author && known.has_date && known.has_identifier)
     }

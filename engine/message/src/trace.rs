@@ -112,7 +112,7 @@ impl Received<'_> {
     pub fn write(&self, out: &mut [u8]) -> Option<usize> {
         let mut out = Writer::new(out);
         out.put(b"Received: from ");
-        out.put_filtered(self.greeting_name.as_bytes(), is_visible);
+        out.put_filtered(self.greeting_name.as_bytes(), is_name_byte);
         out.put(b" (");
         put_address_literal(&mut out, self.peer);
         out.put(b")\r\n\tby ");
@@ -123,7 +123,7 @@ impl Received<'_> {
         out.put(self.identifier);
         if let Some(recipient) = self.recipient {
             out.put(b"\r\n\tfor <");
-            out.put_filtered(recipient.as_bytes(), is_text);
+            out.put_filtered(recipient.as_bytes(), is_path_byte);
             out.put(b">");
         }
         out.put(b";\r\n\t");
@@ -142,7 +142,7 @@ impl Received<'_> {
 pub fn return_path(reverse_path: &str, out: &mut [u8]) -> Option<usize> {
     let mut out = Writer::new(out);
     out.put(b"Return-Path: <");
-    out.put_filtered(reverse_path.as_bytes(), is_text);
+    out.put_filtered(reverse_path.as_bytes(), is_path_byte);
     out.put(b">\r\n");
     out.finish()
 }
@@ -231,7 +231,7 @@ impl<'a> AuthResultsWriter<'a> {
         if let Some(reason) = reason {
             self.add(|out| {
                 out.put(b"X-Barepost-Reason: ");
-                out.put_filtered(reason.as_bytes(), is_text);
+                out.put_filtered(reason.as_bytes(), is_path_byte);
                 out.put(LINE_END);
             });
         }
@@ -257,7 +257,7 @@ impl<'a> AuthResultsWriter<'a> {
             } else {
                 out.put(b"\"");
                 out.put_filtered(domain.as_bytes(), |byte| {
-                    is_text(byte) && !matches!(byte, b'"' | b'\\')
+                    is_path_byte(byte) && !matches!(byte, b'"' | b'\\')
                 });
                 out.put(b"\"");
             }
@@ -295,11 +295,11 @@ fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
 
 /// Whether a byte is allowed in a name: it is no control character and no space, and neither opens
 /// nor ends a comment.
-fn is_visible(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f && !matches!(byte, b'(' | b')' | b';')
 }
 
 /// Whether a byte is allowed in a path. Quoted local parts may have spaces.
-fn is_text(byte: u8) -> bool {
+fn is_path_byte(byte: u8) -> bool {
     byte >= b' ' && byte != 0x7f
 }

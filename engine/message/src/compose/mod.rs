@@ -58,14 +58,14 @@ pub struct NewMessage<'a> {
     pub html: Option<&'a str>,
     /// A number that cannot be predicted. The boundaries of the parts are made from it.
     pub secret: u128,
-    /// Whether files are attached.
+    /// Whether files may be attached.
     pub files: Files,
 }
 
-/// Whether files are attached.
+/// Whether files may be attached to a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Files {
-    /// No files are attached.
+    /// The message has no files.
     None,
     /// Files may be attached.
     Some,

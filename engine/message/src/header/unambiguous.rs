@@ -69,7 +69,8 @@ impl<'a> UnambiguousList<'a> {
 
     /// The words before the colon are the name of a group.
     fn group_began(&mut self) -> Option<()> {
-        let is_name = core::mem::take(&mut self.entry).iter().all(|(token, _)| is_of_phrase(token));
+        let is_name =
+            core::mem::take(&mut self.entry).iter().all(|(token, _)| is_phrase_word(token));
         (is_name && !core::mem::replace(&mut self.is_in_group, true)).then_some(())
     }
 
@@ -83,7 +84,7 @@ impl<'a> UnambiguousList<'a> {
 fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     let is = |wanted: u8| move |(token, _): &Spaced<'_>| *token == Token::Special(wanted);
     let Some(open) = entry.iter().position(is(b'<')) else {
-        let is_name = entry.iter().all(|(token, _)| is_of_phrase(token));
+        let is_name = entry.iter().all(|(token, _)| is_phrase_word(token));
         return if is_name { Some(None) } else { read_address(entry).map(Some) };
     };
     let (phrase, bracketed) = entry.split_at_checked(open)?;
@@ -96,12 +97,13 @@ fn read_entry(entry: &[Spaced<'_>]) -> Option<Option<String>> {
     let address = read_address(written)?;
     let is_repeated =
         || read_address(phrase).is_some_and(|other| other.eq_ignore_ascii_case(&address));
-    (phrase.iter().all(|(token, _)| is_of_phrase(token)) || is_repeated()).then_some(Some(address))
+    (phrase.iter().all(|(token, _)| is_phrase_word(token)) || is_repeated())
+        .then_some(Some(address))
 }
 
 /// Whether a word can be part of a name, for all mail clients. An encoded word may have characters
 /// that split a list for clients that do not decode it.
-fn is_of_phrase(token: &Token<'_>) -> bool {
+fn is_phrase_word(token: &Token<'_>) -> bool {
     match token {
         Token::Quoted(_) => true,
         Token::Atom(text) => !text.iter().any(|byte| b"@<>:;\"".contains(byte)),

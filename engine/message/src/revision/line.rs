@@ -88,7 +88,7 @@ impl Classifier<'_> {
         // Only the bytes that can be held are examined.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
-        let name_end = bytes.iter().position(|byte| !is_of_name(*byte));
+        let name_end = bytes.iter().position(|byte| !is_name_byte(*byte));
         let (name, rest) =
             bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
         let in_doubt = match is_enough {
@@ -199,7 +199,7 @@ const OWN_FIELDS: &[u8] = b"X-Barepost-";
 const DELIVERED_TO: &[u8] = b"Delivered-To";
 
 /// Whether a byte is allowed in the name of a field (RFC 5322 section 3.6.8).
-fn is_of_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b':'
 }
 

@@ -7,10 +7,10 @@
 //!
 //! Invariants:
 //! - The result does not depend on how the message is cut into pieces.
-//! - There are at most [`PARTS_MAX`] parts and [`DEPTH_MAX`] levels, and the texts of each part are
-//!   bounded. Beyond these limits nothing of a message is lost. A deeper part is not taken apart,
-//!   and the bytes after the last part become one more part. [`Structure::is_cut`] reports both
-//!   cases.
+//! - At most [`PARTS_MAX`] parts on [`DEPTH_MAX`] levels are taken apart, and the texts of each
+//!   part are bounded. Beyond these limits nothing of a message is lost. A multipart on the last
+//!   level is not taken apart. If a message has more parts, its remaining bytes are one additional
+//!   part. [`Structure::is_cut`] reports both cases.
 //! - The bytes of a part are inside the part that contains it, and after the part before it.
 //! - The work is linear in the bytes. A line that begins with two dashes is compared with the
 //!   boundary of each open part.
@@ -30,7 +30,8 @@ use alloc::vec::Vec;
 pub use part::{Disposition, Encoding, Part, TEXT_BYTES_MAX, TextFlow};
 pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, StructureReader};
 
-/// The most parts of a message.
+/// The most parts of a message that are taken apart. If there are more, one additional part has the
+/// rest of the message.
 pub const PARTS_MAX: usize = 500;
 
 /// The most levels of parts: the message itself is the first.
@@ -41,7 +42,7 @@ pub const DEPTH_MAX: usize = 32;
 pub struct Structure {
     /// The message itself, and then its parts, each before the parts in it.
     pub parts: Vec<Part>,
-    /// Whether there were more than [`PARTS_MAX`] parts, or parts deeper than [`DEPTH_MAX`]. In the
+    /// Whether there were more than [`PARTS_MAX`] parts, or more than [`DEPTH_MAX`] levels. In the
     /// first case, the last part is the rest of the message.
     pub is_cut: bool,
 }

@@ -59,7 +59,7 @@ pub enum TextFlow {
 pub enum Disposition {
     /// Not declared.
     #[default]
-    Unsaid,
+    Undeclared,
     /// As a part of the message's text.
     Inline,
     /// At the user's request. An unknown disposition means the same (section 2.8).
@@ -88,7 +88,7 @@ impl Part {
             charset: None,
             flow: TextFlow::Fixed,
             file_name: None,
-            disposition: Disposition::Unsaid,
+            disposition: Disposition::Undeclared,
             encoding: Encoding::Identity,
             content_id: None,
             start: None,
@@ -108,7 +108,7 @@ impl Part {
     }
 
     /// Whether the main type of the part, such as `text` or `image`, is `main_type`.
-    pub fn is_of(&self, main_type: &str) -> bool {
+    pub fn has_main_type(&self, main_type: &str) -> bool {
         self.media_type.split('/').next() == Some(main_type)
     }
 
@@ -119,13 +119,13 @@ impl Part {
             &*self.media_type,
             "application/pgp-signature" | "application/pkcs7-signature"
         );
-        if self.is_of("multipart") || is_signature {
+        if self.has_main_type("multipart") || is_signature {
             return self.is_too_deep;
         }
-        let is_shown = self.is_of("text") || self.media_type == "message/delivery-status";
+        let is_shown = self.has_main_type("text") || self.media_type == "message/delivery-status";
         match self.disposition {
             Disposition::Attachment => true,
-            _ if self.content_id.is_some() && self.is_of("image") => false,
+            _ if self.content_id.is_some() && self.has_main_type("image") => false,
             _ => self.file_name.is_some() || !is_shown,
         }
     }
@@ -166,13 +166,13 @@ impl Part {
         // The file name of an earlier `Content-Disposition` has precedence.
         self.file_name =
             self.file_name.take().or_else(|| parameters.text("name").and_then(file_name));
-        parameters.bytes("boundary").filter(|_| self.is_of("multipart"))
+        parameters.bytes("boundary").filter(|_| self.has_main_type("multipart"))
     }
 
     pub(super) fn disposition_arrived(&mut self, field: &Field<'_>) {
         let parameters = field.parameters();
         self.disposition = match parameters.value() {
-            "" => Disposition::Unsaid,
+            "" => Disposition::Undeclared,
             "inline" => Disposition::Inline,
             _ => Disposition::Attachment,
         };

@@ -79,7 +79,7 @@ pub struct StructureReader {
     field: Vec<u8>,
     field_bytes_max: usize,
     is_field_wanted: bool,
-    said: StructureFields,
+    header_facts: StructureFields,
 }
 
 /// The facts about the structure from the header that is being read. A repeated field counts once.
@@ -108,7 +108,7 @@ enum Expect {
     /// A field, the continuation of one, or the end of the header.
     Field,
     /// A line of a body that is passed on.
-    HeardBody,
+    BodyLine,
     /// Only a boundary matters.
     Boundary,
 }
@@ -134,7 +134,7 @@ impl StructureReader {
             field: Vec::new(),
             field_bytes_max: FIELD_BYTES_MAX,
             is_field_wanted: false,
-            said: StructureFields::default(),
+            header_facts: StructureFields::default(),
         };
         reader.part_began(0, "text/plain", &mut ());
         reader
@@ -239,7 +239,7 @@ impl StructureReader {
     }
 
     fn text_arrived(&mut self, text: &[u8], listener: &mut impl Listener) {
-        if self.expect == Expect::HeardBody {
+        if self.expect == Expect::BodyLine {
             listener.body_arrived(text);
         }
     }
@@ -253,7 +253,7 @@ impl StructureReader {
         }
         match self.expect {
             Expect::Field => self.header_line_arrived(line, listener),
-            Expect::HeardBody => listener.body_arrived(line),
+            Expect::BodyLine => listener.body_arrived(line),
             Expect::Boundary => {}
         }
     }
@@ -308,7 +308,7 @@ impl StructureReader {
 
     /// Ends all parts that are `level` deep or deeper.
     fn close_parts(&mut self, level: usize, end: u64, listener: &mut impl Listener) {
-        if mem::replace(&mut self.expect, Expect::Boundary) == Expect::HeardBody {
+        if mem::replace(&mut self.expect, Expect::Boundary) == Expect::BodyLine {
             listener.body_ended();
         }
         // If the end is within the empty line of the header, the part ends after that line, and so
@@ -347,8 +347,8 @@ impl StructureReader {
         }
         self.structure.parts.push(Part::rest(start));
         self.open.push(OpenPart { part: self.structure.parts.len() - 1, boundary: None });
-        let is_heard = listener.body_began(&self.structure.parts);
-        self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
+        let is_body_wanted = listener.body_began(&self.structure.parts);
+        self.expect = if is_body_wanted { Expect::BodyLine } else { Expect::Boundary };
     }
 
     fn header_line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
@@ -361,8 +361,8 @@ impl StructureReader {
         } else if let Some((name, _)) = split_name(line) {
             self.field_ended(listener);
             let part = self.open.last().and_then(|open| self.structure.parts.get(open.part));
-            self.is_field_wanted =
-                part.is_some_and(|part| is_of_structure(name) || listener.wants_field(part, name));
+            self.is_field_wanted = part
+                .is_some_and(|part| describes_structure(name) || listener.wants_field(part, name));
             self.field_bytes_max = field_bytes_max(name);
             self.push_field(line);
         } else if is_envelope_line(line) {
@@ -392,10 +392,10 @@ impl StructureReader {
             let field = Field { name, value };
             let kind =
                 STRUCTURAL.iter().position(|known| field.is(known)).unwrap_or(STRUCTURAL.len());
-            let is_first = self.said.fields & 1 << kind == 0;
-            self.said.fields |= 1 << kind;
+            let is_first = self.header_facts.fields & 1 << kind == 0;
+            self.header_facts.fields |= 1 << kind;
             match kind {
-                0 if is_first => self.said.boundary = part.content_type_arrived(&field),
+                0 if is_first => self.header_facts.boundary = part.content_type_arrived(&field),
                 1 if is_first => part.disposition_arrived(&field),
                 2 if is_first => part.encoding_arrived(&field),
                 3 if is_first => part.content_id_arrived(&field),
@@ -425,7 +425,7 @@ impl StructureReader {
         let is_boundary = |boundary: &Vec<u8>| {
             (1..=BOUNDARY_BYTES_MAX).contains(&boundary.trim_ascii_end().len())
         };
-        let boundary = mem::take(&mut self.said).boundary.filter(is_boundary);
+        let boundary = mem::take(&mut self.header_facts).boundary.filter(is_boundary);
         part.is_too_deep = boundary.is_some() && level >= DEPTH_MAX;
         self.structure.is_cut |= part.is_too_deep;
         open.boundary = boundary.filter(|_| !part.is_too_deep);
@@ -437,8 +437,8 @@ impl StructureReader {
         if part.holds_message() {
             self.part_began(end, "text/plain", listener);
         } else {
-            let is_heard = listener.body_began(&self.structure.parts);
-            self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
+            let is_body_wanted = listener.body_began(&self.structure.parts);
+            self.expect = if is_body_wanted { Expect::BodyLine } else { Expect::Boundary };
         }
     }
 }
@@ -457,6 +457,6 @@ fn field_bytes_max(name: &[u8]) -> usize {
     if has_addresses { ADDRESS_FIELD_BYTES_MAX } else { FIELD_BYTES_MAX }
 }
 
-fn is_of_structure(name: &[u8]) -> bool {
+fn describes_structure(name: &[u8]) -> bool {
     STRUCTURAL.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }

@@ -45,7 +45,9 @@ impl<'a> BodyFields<'a> {
         {
             return Err(Hard);
         }
-        self.content_type.as_ref().map_or(Ok(Plain::UNSAID), |field| Plain::of_type(field.value))
+        self.content_type
+            .as_ref()
+            .map_or(Ok(Plain::UNDECLARED), |field| Plain::of_type(field.value))
     }
 
     /// The fields, in the order of the header.
@@ -95,7 +97,7 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 /// Takes the message apart.
 #[inline(never)]
 fn read_parts(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
-    let mut gathering = TextSearch { snippet, text: None, seen: 0, has_message: false };
+    let mut gathering = TextSearch { snippet, text: None, examined: 0, has_message: false };
     let mut reader = StructureReader::new();
     for field in body_fields.fields() {
         reader.bytes_arrived(field, &mut gathering);
@@ -109,7 +111,7 @@ struct TextSearch<'a> {
     snippet: &'a mut Snippet,
     text: Option<BodyText>,
     /// The number of parts that were examined.
-    seen: usize,
+    examined: usize,
     /// Whether one of these parts contains a message.
     has_message: bool,
 }
@@ -125,10 +127,10 @@ impl Listener for TextSearch<'_> {
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
         let is_wanted = self.snippet.is_empty()
-            && part.is_of("text")
+            && part.has_main_type("text")
             && part.disposition != Disposition::Attachment;
         // The text of an attached message is not the beginning of this one.
-        let mut new = parts.iter().skip(core::mem::replace(&mut self.seen, parts.len()));
+        let mut new = parts.iter().skip(core::mem::replace(&mut self.examined, parts.len()));
         self.has_message |= new.any(|part| part.media_type.starts_with("message/"));
         self.text = (is_wanted && !self.has_message).then(|| BodyText {
             decoder: TextDecoder::new(part),
@@ -141,25 +143,25 @@ impl Listener for TextSearch<'_> {
     fn body_arrived(&mut self, bytes: &[u8]) {
         if let Some(text) = self.text.as_mut().filter(|_| !self.snippet.is_full()) {
             text.decoder.bytes_arrived(bytes, &mut text.read);
-            text.hand_on(self.snippet);
+            text.pass_on(self.snippet);
         }
     }
 
     /// Only the beginning of a message that is not a multipart is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
-        self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
+        self.snippet.is_full() && matches!(parts, [part] if !part.has_main_type("multipart"))
     }
 
     fn body_ended(&mut self) {
         if let Some(mut text) = self.text.take() {
             text.decoder.body_ended(&mut text.read);
-            text.hand_on(self.snippet);
+            text.pass_on(self.snippet);
         }
     }
 }
 
 impl BodyText {
-    fn hand_on(&mut self, snippet: &mut Snippet) {
+    fn pass_on(&mut self, snippet: &mut Snippet) {
         match &mut self.html {
             Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
             None => snippet.push_lines(&self.read),

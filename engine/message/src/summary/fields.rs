@@ -24,7 +24,7 @@ pub(super) enum SummaryField {
 }
 
 impl SummaryField {
-    /// The number of names.
+    /// The number of field names.
     pub(super) const COUNT: usize = SummaryField::ContentId as usize + 1;
 
     fn of(name: &[u8]) -> Option<SummaryField> {

@@ -92,7 +92,7 @@ impl Listener for OracleParts {
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
         let is_wanted = self.snippet.is_empty()
-            && part.is_of("text")
+            && part.has_main_type("text")
             && part.disposition != Disposition::Attachment;
         // The text of an attached message is not the beginning of this one.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
@@ -107,25 +107,25 @@ impl Listener for OracleParts {
     fn body_arrived(&mut self, bytes: &[u8]) {
         if let Some(text) = self.text.as_mut().filter(|_| !self.snippet.is_full()) {
             text.decoder.bytes_arrived(bytes, &mut text.read);
-            text.hand_on(&mut self.snippet);
+            text.pass_on(&mut self.snippet);
         }
     }
 
     /// Only the beginning of a message that is not a multipart is shown.
     fn has_enough(&self, parts: &[Part]) -> bool {
-        self.snippet.is_full() && matches!(parts, [part] if !part.is_of("multipart"))
+        self.snippet.is_full() && matches!(parts, [part] if !part.has_main_type("multipart"))
     }
 
     fn body_ended(&mut self) {
         if let Some(mut text) = self.text.take() {
             text.decoder.body_ended(&mut text.read);
-            text.hand_on(&mut self.snippet);
+            text.pass_on(&mut self.snippet);
         }
     }
 }
 
 impl OracleText {
-    fn hand_on(&mut self, snippet: &mut OracleSnippet) {
+    fn pass_on(&mut self, snippet: &mut OracleSnippet) {
         match &mut self.html {
             Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
             None => snippet.push_lines(&self.read),

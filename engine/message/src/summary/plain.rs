@@ -48,7 +48,7 @@ impl<'a> Mailboxes<'a> {
             }
             _ => {
                 let start = self.rest;
-                let words = self.take_while(|byte| is_of_atom(byte) || byte == b' ');
+                let words = self.take_while(|byte| is_atom_byte(byte) || byte == b' ');
                 if self.rest.starts_with(b"@") {
                     return self.bare_address(start, words.len()).map(Some);
                 }
@@ -61,7 +61,7 @@ impl<'a> Mailboxes<'a> {
         };
         self.take_while(is_space);
         self.expect(b'<')?;
-        let address = self.take_while(|byte| is_of_atom(byte) || byte == b'@');
+        let address = self.take_while(|byte| is_atom_byte(byte) || byte == b'@');
         self.expect(b'>')?;
         self.mailbox_ends()?;
         if address.is_empty() { Err(Hard) } else { Ok(Some(PlainMailbox { name, address })) }
@@ -71,7 +71,7 @@ impl<'a> Mailboxes<'a> {
     /// and the next byte is its `@`, after `local` bytes.
     fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<PlainMailbox<'a>, Hard> {
         self.expect(b'@')?;
-        let domain = self.take_while(is_of_atom).len();
+        let domain = self.take_while(is_atom_byte).len();
         self.mailbox_ends()?;
         let address = start.get(..local + 1 + domain).ok_or(Hard)?;
         if domain == 0 || address.contains(&b' ') {
@@ -115,7 +115,7 @@ fn is_printable(byte: u8) -> bool {
 }
 
 /// Whether a byte can be in a word without quotes that is not encoded.
-fn is_of_atom(byte: u8) -> bool {
+fn is_atom_byte(byte: u8) -> bool {
     const KINDS: [bool; 256] = {
         let mut kinds = [false; 256];
         let mut byte = b'!';
@@ -124,8 +124,7 @@ fn is_of_atom(byte: u8) -> bool {
                 byte,
                 b'<' | b'>' | b':' | b';' | b'@' | b',' | b'"' | b'(' | b')' | b'[' | b']'
             );
-            // This is the only code that fills the table. Its index is a byte, and the table has
-            // 256 entries.
+            // The index is a byte, and the table has 256 entries.
             #[allow(clippy::indexing_slicing)]
             {
                 kinds[byte as usize] = !is_special && !matches!(byte, b'\\' | b'?');
@@ -206,7 +205,7 @@ pub(super) struct Plain {
 
 impl Plain {
     /// The properties of a text without a declared type.
-    pub(super) const UNSAID: Plain = Plain { flow: TextFlow::Fixed, is_utf8: true };
+    pub(super) const UNDECLARED: Plain = Plain { flow: TextFlow::Fixed, is_utf8: true };
 
     /// Reads a type such as `text/plain; charset=UTF-8; format=flowed`.
     pub(super) fn of_type(value: &[u8]) -> Result<Plain, Hard> {

@@ -270,12 +270,12 @@ proptest! {
             "(> ?|>> ?|)([a-zé€-]{1,9} {0,2}){0,40}", "[ -~]{0,200}", Just("-- ".to_string()), Just("From x".to_string()), "[ >-]{0,90}", "a{900,1100}", "[😀é]{0,200}",
         ], 0..8),
     ) {
-        let said = lines.join("\n");
+        let found = lines.join("\n");
         let from = mailbox("", "a@b");
-        let message = written(&draft(&from, &[], &said), &[], 1);
+        let message = written(&draft(&from, &[], &found), &[], 1);
         let part = &read(&message).parts[0];
         let read_back = text(part, &[body(&message, part)]);
-        prop_assert_eq!(read_back, as_read(&said));
+        prop_assert_eq!(read_back, as_read(&found));
         let encoded = body(&message, part);
         prop_assert!(encoded.split(|byte| *byte == b'\n').all(|line| line.len() <= 77 || part.encoding == crate::structure::Encoding::Identity));
     }

@@ -88,10 +88,10 @@ fn header_fields_agree_with_python_or_are_better() {
     assert!(cases.len() > 150, "{}", cases.len());
     let mut wrong = String::new();
     for (line, python, ours) in cases {
-        let said = read(line);
-        if said != ours.unwrap_or(python) {
+        let found = read(line);
+        if found != ours.unwrap_or(python) {
             wrong +=
-                &format!("{line}\n   python: {python}\n   wanted: {ours:?}\n   said:   {said}\n");
+                &format!("{line}\n   python: {python}\n   wanted: {ours:?}\n   found:   {found}\n");
         } else if ours == Some(python) {
             wrong += &format!("{line}\n   python says so too\n");
         }

@@ -81,26 +81,26 @@ fn crc(bytes: &[u8]) -> u32 {
 fn describe(message: &[u8]) -> Vec<String> {
     let structure = read(message);
     let describe = |(index, part): (usize, &Part)| {
-        let mut said = format!("{} {}", part.depth, part.media_type);
+        let mut found = format!("{} {}", part.depth, part.media_type);
         if let Some(charset) = &part.charset {
-            said += &format!(" charset={}", charset.to_lowercase());
+            found += &format!(" charset={}", charset.to_lowercase());
         }
         if let Some(name) = &part.file_name {
-            said += &format!(" file={name}");
+            found += &format!(" file={name}");
         }
         match part.disposition {
-            Disposition::Unsaid => {}
-            Disposition::Inline => said += " inline",
-            Disposition::Attachment => said += " attachment",
+            Disposition::Undeclared => {}
+            Disposition::Inline => found += " inline",
+            Disposition::Attachment => found += " attachment",
         }
         if let Some(identifier) = &part.content_id {
-            said += &format!(" id={identifier}");
+            found += &format!(" id={identifier}");
         }
         if children(&structure, index).next().is_none() {
             let meant = meant(message, part);
-            said += &format!(" {}:{:08x}", meant.len(), crc(&meant));
+            found += &format!(" {}:{:08x}", meant.len(), crc(&meant));
         }
-        said
+        found
     };
     structure.parts.iter().enumerate().map(describe).collect()
 }
@@ -109,11 +109,11 @@ fn describe(message: &[u8]) -> Vec<String> {
 fn structure_agrees_with_python_or_is_better() {
     let mut wrong = String::new();
     for case in cases() {
-        let said = describe(&case.message);
+        let found = describe(&case.message);
         let wanted = if case.ours.is_empty() { &case.python } else { &case.ours };
-        if said != *wanted {
+        if found != *wanted {
             wrong +=
-                &format!("=== {}\n  python: {:#?}\n  said: {said:#?}\n", case.name, case.python);
+                &format!("=== {}\n  python: {:#?}\n  found: {found:#?}\n", case.name, case.python);
         } else if case.ours == case.python {
             wrong += &format!("=== {}: python says so too\n", case.name);
         }
@@ -139,15 +139,15 @@ fn mail_parser_finds_the_same_parts() {
         }
         for (part, their) in structure.parts.iter().zip(&theirs.parts) {
             match &their.body {
-                mail_parser::PartType::Binary(bytes) if !part.is_of("multipart") => {
+                mail_parser::PartType::Binary(bytes) if !part.has_main_type("multipart") => {
                     assert_eq!(meant(&case.message, part), **bytes, "{}", case.name);
                     compared += 1;
                 }
-                mail_parser::PartType::Text(said) | mail_parser::PartType::Html(said)
+                mail_parser::PartType::Text(found) | mail_parser::PartType::Html(found)
                     if part.charset.is_some() =>
                 {
                     let read = text(part, &[body(&case.message, part)]);
-                    assert_eq!(read.trim_end(), said.trim_end(), "{}", case.name);
+                    assert_eq!(read.trim_end(), found.trim_end(), "{}", case.name);
                     compared += 1;
                 }
                 _ => {}
@@ -187,18 +187,18 @@ pub(super) fn check_any(message: &[u8], structure: &Structure) {
 
 /// A listener that receives everything.
 #[derive(Clone, Default, PartialEq, Debug)]
-pub(super) struct Ears {
-    said: Vec<u8>,
+pub(super) struct RecordedParts {
+    found: Vec<u8>,
     bodies: usize,
 }
 
-impl Listener for Ears {
+impl Listener for RecordedParts {
     fn wants_field(&mut self, _: &Part, name: &[u8]) -> bool {
         name.eq_ignore_ascii_case(b"Subject")
     }
 
     fn field_arrived(&mut self, field: &crate::header::Field<'_>) {
-        self.said.extend_from_slice(field.value);
+        self.found.extend_from_slice(field.value);
     }
 
     fn body_began(&mut self, _: &[Part]) -> bool {
@@ -207,7 +207,7 @@ impl Listener for Ears {
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
-        self.said.extend_from_slice(bytes);
+        self.found.extend_from_slice(bytes);
     }
 
     fn body_ended(&mut self) {
@@ -215,20 +215,20 @@ impl Listener for Ears {
     }
 }
 
-pub(super) fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, Ears) {
+pub(super) fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, RecordedParts) {
     let mut reader = StructureReader::new();
-    let mut ears = Ears::default();
+    let mut recorded = RecordedParts::default();
     let mut rest = message;
     for cut in cuts.iter().cycle() {
         if rest.is_empty() {
             break;
         }
         let (piece, after) = rest.split_at((*cut).clamp(1, rest.len()));
-        reader.bytes_arrived(piece, &mut ears);
+        reader.bytes_arrived(piece, &mut recorded);
         rest = after;
     }
-    let structure = reader.message_ended(&mut ears);
-    (structure, ears)
+    let structure = reader.message_ended(&mut recorded);
+    (structure, recorded)
 }
 
 #[test]
@@ -358,9 +358,9 @@ fn text_is_read_in_its_charset_or_guessed() {
         assert_eq!(read(charset, b"gr\xf6"), "grö");
     }
     // A character that is cut between pieces is put together.
-    let unsaid = part("Content-Type: text/plain");
+    let undeclared = part("Content-Type: text/plain");
     assert_eq!(
-        text(&unsaid, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]),
+        text(&undeclared, &["gr\u{f6}".as_bytes().split_at(3).0, &[0xb6], b"\xe2\x82", b"\xac"]),
         "grö€"
     );
     // UTF-7 is not decoded.

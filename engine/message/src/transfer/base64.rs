@@ -1,9 +1,9 @@
 //! A lenient base64 decoder for mail, in pieces.
 //!
 //! Libraries refuse input that is common in mail: lines that are too long or of odd lengths,
-//! padding that is missing or in the middle where two encoded texts were joined, and signatures of
-//! list servers after it. Only mail is decoded here, and no secrets, so the time of decoding may
-//! depend on the data.
+//! padding that is missing or in the middle where two encoded texts were joined, and plain text
+//! that a list server has added after the encoded text. Only mail is decoded here, and no secrets,
+//! so the time of decoding may depend on the data.
 //!
 //! Invariants:
 //! - The output does not depend on how the text is cut into pieces. It is never longer than three
@@ -27,8 +27,7 @@ const fn alphabet() -> [u8; 256] {
     let mut rest: &[u8] = characters;
     let mut value = 0;
     while let [character, after @ ..] = rest {
-        // This is the only code that fills the table. Its index is a byte, and the table has 256
-        // entries.
+        // The index is a byte, and the table has 256 entries.
         #[allow(clippy::indexing_slicing)]
         {
             table[*character as usize] = value;
@@ -88,8 +87,9 @@ impl Base64 {
     }
 }
 
-/// Decodes all of `text`. `None`: it has bytes that are not base64, other than white space. The
-/// padding may be missing.
+/// Decodes all of `text`, in which the padding may be missing. `None`: `text` has bytes that are
+/// neither base64 nor white space, more than three bytes of padding at its end, or a last character
+/// that does not form a byte with the characters before it.
 pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
     let characters = text.trim_ascii_end();
     let padding = characters.iter().rev().take_while(|byte| **byte == b'=').count();
