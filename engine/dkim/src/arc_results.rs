@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 /// Whether a field says that DMARC passed. Comments and quoted strings are ignored.
-pub(crate) fn has_found_pass(value: &[u8]) -> bool {
+pub(crate) fn says_dmarc_passed(value: &[u8]) -> bool {
     let plain = plain(value);
     plain.split(|byte| *byte == b';').any(|result| {
         let mut words = result.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);

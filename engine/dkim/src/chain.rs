@@ -250,7 +250,7 @@ impl CompleteMessage {
         let sets = self.chain.as_ref().map_or(&[][..], |chain| &chain.sets);
         let trusted = sets.iter().rev().take_while(|set| is_trusted(&set.signature.signer.domain));
         let mut arc_results =
-            trusted.filter(|set| arc_results::has_found_pass(self.header.value(set.results)));
+            trusted.filter(|set| arc_results::says_dmarc_passed(self.header.value(set.results)));
         arc_results.next().map(|set| &set.signature.signer.domain)
     }
 }

@@ -27,7 +27,7 @@ impl<'a> Tags<'a> {
             {
                 Some((name, [_, value @ ..])) => {
                     let name = name.trim_ascii();
-                    let is_right = is_name(name) && value.iter().all(|byte| is_of_value(*byte));
+                    let is_right = is_name(name) && value.iter().all(|byte| is_value_byte(*byte));
                     if !is_right || values.insert(name, end - value.len()..end).is_some() {
                         return None;
                     }
@@ -59,7 +59,7 @@ fn is_name(name: &[u8]) -> bool {
 
 /// Whether a byte is allowed in a value. The only forbidden bytes are control characters other than
 /// white space. Bytes beyond ASCII are allowed (RFC 8616).
-fn is_of_value(byte: u8) -> bool {
+fn is_value_byte(byte: u8) -> bool {
     !byte.is_ascii_control() || byte.is_ascii_whitespace()
 }
 

@@ -75,7 +75,7 @@ fn evaluate(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<Dmarc
     if is_unknown {
         return Err(WalkStop::Temporary);
     }
-    let handling = wanted(origins.author, domain, record, knowledge)?;
+    let handling = policy_for(origins.author, domain, record, knowledge)?;
     Ok(DmarcVerdict::Fail(if record.is_test { milder(handling) } else { handling }))
 }
 
@@ -98,7 +98,7 @@ fn is_aligned(
 }
 
 /// The policy for messages of the author's domain, by the record of `domain`.
-fn wanted(
+fn policy_for(
     author: &Name,
     domain: &Name,
     record: &DmarcRecord,
@@ -114,7 +114,7 @@ fn wanted(
     }
 }
 
-/// Whether `domain` has MX or address records. If name servers do not answer, it counts as
+/// Whether `domain` has MX or address records. If name servers do not answer, the domain counts as
 /// existing.
 fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
     for kind in [RecordKind::Exchanger, RecordKind::Ipv4, RecordKind::Ipv6] {

@@ -33,7 +33,7 @@ pub(crate) struct DmarcRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DomainRole {
     /// The record does not state a role.
-    Unsaid,
+    Unstated,
     /// The subdomains belong to other organizations (`psd=y`).
     Public,
     /// The subdomains belong to the same organization, and the parent domains do not (`psd=n`).
@@ -42,7 +42,7 @@ pub(crate) enum DomainRole {
 
 /// A tag with a policy.
 enum PolicyTag {
-    Unsaid,
+    Unstated,
     Given(DmarcPolicy),
     Invalid,
 }
@@ -65,14 +65,14 @@ impl DmarcRecord {
         let role = match () {
             () if is(b"psd", b"y") => DomainRole::Public,
             () if is(b"psd", b"n") => DomainRole::Organization,
-            () => DomainRole::Unsaid,
+            () => DomainRole::Unstated,
         };
-        let policy_tags = [b"p".as_slice(), b"sp", b"np"].map(|name| wish(get(name)));
-        let is_nonsense = policy_tags.iter().any(|wish| matches!(wish, PolicyTag::Invalid));
+        let policy_tags = [b"p".as_slice(), b"sp", b"np"].map(|name| policy_tag(get(name)));
+        let is_nonsense = policy_tags.iter().any(|tag| matches!(tag, PolicyTag::Invalid));
         if is_nonsense && !get(b"rua").is_some_and(names_an_address) {
             return None;
         }
-        let [own, below, below_nothing] = policy_tags.map(|wish| match wish {
+        let [own, below, below_nothing] = policy_tags.map(|tag| match tag {
             PolicyTag::Given(handling) if !is_nonsense => Some(handling),
             _ => None,
         });
@@ -96,8 +96,9 @@ fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn wish(value: Option<&[u8]>) -> PolicyTag {
-    let Some(value) = value else { return PolicyTag::Unsaid };
+/// Reads the value of a tag with a policy. `None`: the record lacks the tag.
+fn policy_tag(value: Option<&[u8]>) -> PolicyTag {
+    let Some(value) = value else { return PolicyTag::Unstated };
     let handlings = [
         (&b"none"[..], DmarcPolicy::None),
         (b"quarantine", DmarcPolicy::Quarantine),

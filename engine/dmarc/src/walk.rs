@@ -48,7 +48,7 @@ impl Walk {
                 continue;
             }
             if let Some(record) = record_of(&name, knowledge)? {
-                let is_last = record.role != DomainRole::Unsaid;
+                let is_last = record.role != DomainRole::Unstated;
                 found.push((name, record));
                 if is_last {
                     break;

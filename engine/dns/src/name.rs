@@ -114,7 +114,7 @@ impl Name {
 
     /// Whether the name is a valid host name: labels of alphanumeric characters and hyphens, with
     /// no hyphen at their ends (RFC 1123 §2.1).
-    pub fn is_of_host(&self) -> bool {
+    pub fn is_host_name(&self) -> bool {
         let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         self.0.as_bytes().split(|byte| *byte == b'.').all(|label| {
             is_edge(label.first())

@@ -83,6 +83,7 @@ impl<A> OpenQuestion<A> {
         self.attempt.deadline.min(self.give_up_at)
     }
 
+    /// Whether the question was sent in a datagram from this port.
     pub(crate) fn is_at_port(&self, wanted: u16) -> bool {
         matches!(self.attempt.transport, Transport::Datagram { port } if port == wanted)
     }

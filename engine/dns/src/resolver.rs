@@ -268,7 +268,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.servers.get(server).map(|address| SocketAddr::new(*address, SERVER_PORT))
     }
 
-    /// An attempt has got a reply, with or without an answer.
+    /// Handles the reply to an attempt: reports the answer, or makes the next attempt.
     fn settle(&mut self, open: OpenQuestion<A>, reading: ReceivedReply, now: Instant) {
         match reading {
             ReceivedReply::Answer(answer, ttl) => {
@@ -311,6 +311,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
+    /// Repeats a question on a stream to the same server.
     fn ask_by_stream(&mut self, mut open: OpenQuestion<A>, now: Instant) {
         self.give_up_attempt(&open);
         let Some(to) = self.address(open.attempt.server) else {
@@ -347,6 +348,7 @@ impl<A: OnBehalf> Resolver<A> {
         });
     }
 
+    /// Reports a result to all askers of a question.
     fn tell(&mut self, open: OpenQuestion<A>, answer: Result<Answer, Unanswered>) {
         let tell = |asker| ResolverAction::Tell { asker, answer: answer.clone() };
         self.actions.extend(open.askers.into_iter().map(tell));

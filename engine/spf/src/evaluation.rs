@@ -157,10 +157,10 @@ impl<'a> Evaluation<'a> {
         match mechanism {
             SpfMechanism::All => Ok(true),
             SpfMechanism::Ipv4(network, bits) => {
-                Ok(is_in(self.sender.address, (*network).into(), *bits))
+                Ok(is_in_network(self.sender.address, (*network).into(), *bits))
             }
             SpfMechanism::Ipv6(network, bits) => {
-                Ok(is_in(self.sender.address, (*network).into(), *bits))
+                Ok(is_in_network(self.sender.address, (*network).into(), *bits))
             }
             SpfMechanism::Include(target) => {
                 self.count_lookup()?;
@@ -174,12 +174,12 @@ impl<'a> Evaluation<'a> {
             SpfMechanism::Address(target, prefixes) => {
                 self.count_lookup()?;
                 let Some(target) = self.target(target.as_ref(), domain)? else { return Ok(false) };
-                self.is_address_of(target, *prefixes)
+                self.sender_is_at(target, *prefixes)
             }
             SpfMechanism::Exchanger(target, prefixes) => {
                 self.count_lookup()?;
                 let Some(target) = self.target(target.as_ref(), domain)? else { return Ok(false) };
-                self.is_exchanger_of(target, *prefixes)
+                self.sender_is_exchanger_of(target, *prefixes)
             }
             SpfMechanism::Pointer(target) => {
                 self.count_lookup()?;
@@ -194,23 +194,29 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn is_address_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, EvaluationStop> {
+    /// Whether the sending host has an address of `name`. `prefixes`: how many bits must be equal.
+    fn sender_is_at(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, EvaluationStop> {
         let (address, kind) = (self.sender.address, self.kind());
         let bits = if address.is_ipv4() { prefixes.ipv4 } else { prefixes.ipv6 };
         let found = &self.look_up(name, kind)?.records;
         Ok(found
             .iter()
-            .any(|record| matches!(record, Record::Address(found) if is_in(address, *found, bits))))
+            .any(|record| matches!(record, Record::Address(found) if is_in_network(address, *found, bits))))
     }
 
-    fn is_exchanger_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, EvaluationStop> {
+    /// Whether the sending host has an address of an MX host of `name`.
+    fn sender_is_exchanger_of(
+        &mut self,
+        name: Name,
+        prefixes: Prefixes,
+    ) -> Result<bool, EvaluationStop> {
         let found = &self.look_up(name, RecordKind::Exchanger)?.records;
         if found.len() > EXCHANGERS_MAX {
             return Err(EvaluationStop::Permanent);
         }
         for record in found {
             if let Record::Exchanger { host, .. } = record
-                && self.is_address_of(host.clone(), prefixes)?
+                && self.sender_is_at(host.clone(), prefixes)?
             {
                 return Ok(true);
             }
@@ -299,7 +305,7 @@ impl<'a> Evaluation<'a> {
 }
 
 /// Whether an address is in a network of its family.
-fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+fn is_in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let same = |difference: u128, width: u32| {
         let rest = width.saturating_sub(u32::from(bits));
         difference.checked_shr(rest).unwrap_or(0) == 0

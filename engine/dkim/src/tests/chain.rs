@@ -91,12 +91,12 @@ fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     }
 }
 
-fn comes_to(message: &str) -> ChainVerdict {
+fn verdict(message: &str) -> ChainVerdict {
     judged(message, Ok(&[record("").as_bytes()])).0
 }
 
 fn fails(message: &str) -> ArcError {
-    match comes_to(message) {
+    match verdict(message) {
         ChainVerdict::Fail(error) => error,
         other => panic!("{other:?}: {message}"),
     }
@@ -152,10 +152,10 @@ fn chain_passes_however_its_message_is_cut() {
         &first[1],
     ];
     assert_eq!(
-        comes_to(&format!("{}{}\r\n{BODY}", fields.concat(), FIELDS.concat())),
+        verdict(&format!("{}{}\r\n{BODY}", fields.concat(), FIELDS.concat())),
         ChainVerdict::Pass
     );
-    assert_eq!(comes_to(&message.replace("ARC-Seal: i", "arc-SEAL:  \r\n\ti")), ChainVerdict::Pass);
+    assert_eq!(verdict(&message.replace("ARC-Seal: i", "arc-SEAL:  \r\n\ti")), ChainVerdict::Pass);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn changed_message_fails_unless_it_was_sealed_again() {
     );
     let resealed = with(&[first.clone(), second]).replace(BODY, "Hi.\r\n");
     assert_eq!(
-        comes_to(&resealed),
+        verdict(&resealed),
         ChainVerdict::Pass,
         "the older message signature is not verified"
     );
@@ -228,7 +228,7 @@ fn chain_with_missing_or_repeated_fields_fails() {
         let mut gap = whole.clone();
         gap.remove(number);
         let expected = if number == 2 { None } else { Some(ArcError::Incomplete) };
-        assert_eq!(expected.is_none(), comes_to(&with(&gap)) == ChainVerdict::Pass);
+        assert_eq!(expected.is_none(), verdict(&with(&gap)) == ChainVerdict::Pass);
     }
     let one = with(&sets(1));
     for number in ["0", "2", "50", "51", "99"] {
@@ -267,7 +267,7 @@ fn set_numbers_may_be_anywhere_with_spaces_and_zeros() {
         let tags = format!("{SIGNER}; {tags}");
         let one =
             set(&[], &SetOptions { results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY);
-        assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "{results}");
+        assert_eq!(verdict(&with(&[one])), ChainVerdict::Pass, "{results}");
     }
 }
 
@@ -278,7 +278,7 @@ fn seal_status_must_fit_its_position() {
         for status in statuses {
             sets.push(set(&sets, &SetOptions { status, ..USUAL }, &FIELDS, BODY));
         }
-        comes_to(&with(&sets))
+        verdict(&with(&sets))
     };
     for (statuses, expected) in [
         (&["none", "pass", "pass"][..], ChainVerdict::Pass),
@@ -352,7 +352,7 @@ fn invalid_signatures_fail_the_chain() {
         BODY,
     );
     assert_eq!(
-        comes_to(&with(&[one])),
+        verdict(&with(&[one])),
         ChainVerdict::Pass,
         "unknown tags and a version are ignored"
     );
@@ -374,7 +374,7 @@ fn chain_without_key_answers_is_open() {
 #[test]
 fn sets_and_keys_of_a_chain_are_limited() {
     let longest = sets(SETS_MAX);
-    assert_eq!(comes_to(&with(&longest)), ChainVerdict::Pass);
+    assert_eq!(verdict(&with(&longest)), ChainVerdict::Pass);
     let one_more = with(&[&longest[..], &sets(1)].concat());
     assert_eq!(fails(&one_more), ArcError::TooLong);
     for (count, expected) in [
@@ -392,7 +392,7 @@ fn sets_and_keys_of_a_chain_are_limited() {
             ));
         }
         let message = with(&sets);
-        assert_eq!(comes_to(&message), expected);
+        assert_eq!(verdict(&message), expected);
         let mut asked = read(message.as_bytes()).missing(&Knowledge::default(), NOW);
         asked.dedup();
         assert_eq!(asked.is_empty(), count > CHAIN_KEYS_MAX, "{asked:?}");

@@ -59,7 +59,7 @@ fn known(message: &CompleteMessage) -> Knowledge {
 }
 
 /// Whether we accept the only signature of a message, and whether mail-auth does.
-fn right(message: &str) -> [bool; 2] {
+fn signature_passes(message: &str) -> [bool; 2] {
     let ours = read(message.as_bytes());
     let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == SignatureOutcome::Pass;
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
@@ -71,7 +71,7 @@ fn right(message: &str) -> [bool; 2] {
 }
 
 /// Whether we accept a message's chain, and whether mail-auth does.
-fn whole(message: &str) -> [bool; 2] {
+fn chain_passes(message: &str) -> [bool; 2] {
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
     let theirs = AUTHENTICATOR
         .verify_arc(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
@@ -82,6 +82,7 @@ fn whole(message: &str) -> [bool; 2] {
     ]
 }
 
+/// Our verdict on a message's chain.
 fn found(message: &str) -> ChainVerdict {
     let message = read(message.as_bytes());
     let knowledge = known(&message);
@@ -268,7 +269,7 @@ fn is_covered(name: &str) -> bool {
 }
 
 /// The message with a change of white space at some place, which only the simple form notices.
-fn bruised(message: &str, at: Index) -> String {
+fn respaced(message: &str, at: Index) -> String {
     let bytes = message.as_bytes();
     let is_between =
         |place: &usize| bytes[place - 1].is_ascii_graphic() && bytes[place + 1].is_ascii_graphic();
@@ -297,11 +298,11 @@ proptest! {
         at in any::<Index>(),
     ) {
         let signed = signed_by_us(key, &message);
-        prop_assert_eq!(right(&signed), [true, true], "{}", signed);
+        prop_assert_eq!(signature_passes(&signed), [true, true], "{}", signed);
         let changed = changed(&signed, at, is_covered);
-        prop_assert_eq!(right(&changed), [false, false], "{}", changed);
-        let bruised = bruised(&signed, at);
-        prop_assert_eq!(right(&bruised), [true, true], "{}", bruised);
+        prop_assert_eq!(signature_passes(&changed), [false, false], "{}", changed);
+        let respaced = respaced(&signed, at);
+        prop_assert_eq!(signature_passes(&respaced), [true, true], "{}", respaced);
     }
 
     #[test]
@@ -312,12 +313,12 @@ proptest! {
         at in any::<Index>(),
     ) {
         let signed = signed_by_them(key, forms, &message);
-        prop_assert_eq!(right(&signed), [true, true], "{}", signed);
+        prop_assert_eq!(signature_passes(&signed), [true, true], "{}", signed);
         let changed = changed(&signed, at, is_covered);
-        prop_assert_eq!(right(&changed), [false, false], "{}", changed);
+        prop_assert_eq!(signature_passes(&changed), [false, false], "{}", changed);
         // The effect of a change of white space depends on the form, and is the same for both
         // implementations.
-        let [ours, theirs] = right(&bruised(&signed, at));
+        let [ours, theirs] = signature_passes(&respaced(&signed, at));
         prop_assert_eq!(ours, theirs, "{}", signed);
         prop_assert!(ours || forms != [Canonicalization::Relaxed; 2], "{}", signed);
     }
@@ -335,7 +336,7 @@ fn trailing_lines_of_white_space_are_empty() {
         ("Hi.\r\n\t\r\n", [true, false]),
     ] {
         let message = format!("From: ada@example.test\r\n\r\n{body}");
-        assert_eq!(right(&signed_by_us(0, &message)), expected, "{body:?}");
+        assert_eq!(signature_passes(&signed_by_us(0, &message)), expected, "{body:?}");
     }
 }
 
@@ -395,7 +396,7 @@ proptest! {
         at in any::<Index>(),
     ) {
         let sealed = handed_on(&hands, &message);
-        prop_assert_eq!(whole(&sealed), [true, true], "{}", sealed);
+        prop_assert_eq!(chain_passes(&sealed), [true, true], "{}", sealed);
         let is_sealed = |name: &str| name.starts_with("ARC-") || is_covered(name);
         let set = 1 + at.index(hands.len() - 1);
         let mut broken = Vec::from([
@@ -408,7 +409,7 @@ proptest! {
         ]);
         broken.extend(["none", "pass", "fail"].map(|status| with_status(&sealed, set, status)));
         for message in broken.into_iter().filter(|message| *message != sealed) {
-            prop_assert_eq!(whole(&message), [false, false], "{}", message);
+            prop_assert_eq!(chain_passes(&message), [false, false], "{}", message);
         }
     }
 }

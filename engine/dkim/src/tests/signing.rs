@@ -73,7 +73,7 @@ fn key_record_has_the_usual_form() {
 }
 
 #[test]
-fn visible_fields_cannot_be_changed_or_added() {
+fn changes_of_signed_fields_and_body_are_detected() {
     for key in keys() {
         let message = format!("{FIELDS}\r\nHi.\r\n");
         let signed = field(&key, &message).unwrap() + &message;

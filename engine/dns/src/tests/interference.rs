@@ -9,7 +9,7 @@ type Change = fn(&mut Vec<u8>);
 fn asking() -> (ResolverHarness, SentQuery) {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "forged.example.test", RecordKind::Ipv4);
-    let query = harness.heard();
+    let query = harness.sent_query();
     (harness, query)
 }
 
@@ -24,7 +24,7 @@ fn ports_identifiers_and_letter_cases_vary() {
     for number in 0..200 {
         // Each question has another name, since there are few kinds of records.
         harness.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
-        let query = harness.heard();
+        let query = harness.sent_query();
         ports.push(query.port);
         identifiers.push([query.bytes[0], query.bytes[1]]);
         names.push(spelled(&query.bytes)[..16].to_string());
@@ -48,12 +48,12 @@ fn ports_identifiers_and_letter_cases_vary() {
 fn only_the_asked_server_is_heard() {
     let (mut harness, query) = asking();
     let forged = answer(&query.bytes);
-    harness.comes(query.port, SECOND, &forged);
-    harness.comes(query.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
-    harness.comes(query.port ^ 1, FIRST, &forged);
-    assert_eq!((harness.told(), harness.streams.len()), (Vec::new(), 0));
+    harness.datagram_comes(query.port, SECOND, &forged);
+    harness.datagram_comes(query.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
+    harness.datagram_comes(query.port ^ 1, FIRST, &forged);
+    assert_eq!((harness.results(), harness.streams.len()), (Vec::new(), 0));
     harness.replies(&query, &forged);
-    assert_eq!(harness.told(), [(1, found(66))]);
+    assert_eq!(harness.results(), [(1, found(66))]);
 }
 
 #[test]
@@ -75,7 +75,11 @@ fn wrong_guess_moves_the_question_to_a_stream() {
         assert_eq!(harness.streams.len(), 1);
         assert_eq!(harness.streams[0].1, FIRST);
         harness.replies(&query, &answer(&query.bytes));
-        assert_eq!(harness.told(), [], "the next guess would have been right, but comes too late");
+        assert_eq!(
+            harness.results(),
+            [],
+            "the next guess would have been right, but comes too late"
+        );
     }
 }
 
@@ -88,7 +92,7 @@ fn records_of_other_names_are_ignored() {
         address(answer, "sub.forged.example.test", 67);
     });
     harness.replies(&query, &bytes);
-    assert_eq!(harness.told(), [(1, found(1))]);
+    assert_eq!(harness.results(), [(1, found(1))]);
     assert_eq!(
         harness.ask(2, "victim.test", RecordKind::Ipv4),
         None,

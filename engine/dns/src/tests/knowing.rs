@@ -7,9 +7,9 @@ const KINDS: [RecordKind; 2] = [RecordKind::Ipv4, RecordKind::Text];
 /// Asks a question, and lets the server send the reply that `make` builds.
 fn learn(harness: &mut ResolverHarness, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
     assert_eq!(harness.ask(0, name, RecordKind::Ipv4), None, "the answer is not cached yet");
-    let query = harness.heard();
+    let query = harness.sent_query();
     harness.replies(&query, &make(&query.bytes));
-    assert_eq!(harness.told().len(), 1);
+    assert_eq!(harness.results().len(), 1);
 }
 
 #[test]
@@ -18,10 +18,10 @@ fn answer_is_cached_until_its_ttl_ends() {
     learn(&mut harness, "a.test", |query| {
         reply(query, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
     });
-    harness.passes(just_before(Micros::from_secs(300)));
+    harness.time_passes(just_before(Micros::from_secs(300)));
     assert_eq!(harness.ask(1, "A.TEST", RecordKind::Ipv4), Some(found(4)));
     assert!(harness.is_quiet());
-    harness.passes(Micros(1));
+    harness.time_passes(Micros(1));
     assert_eq!(harness.ask(2, "a.test", RecordKind::Ipv4), None);
 }
 
@@ -44,7 +44,7 @@ fn ttl_of_an_alias_limits_the_answer() {
         })
     });
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
-    harness.passes(Micros::from_secs(10));
+    harness.time_passes(Micros::from_secs(10));
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 
@@ -54,10 +54,10 @@ fn negative_answer_is_cached_as_the_zone_says() {
         for (ttl, minimum, span) in [(60, 900, 60), (900, 60, 60), (90_000, 90_000, 3_600)] {
             let mut harness = ResolverHarness::new(&[FIRST]);
             learn(&mut harness, "a.example.test", |query| nothing(query, code, ttl, minimum));
-            harness.passes(just_before(Micros::from_secs(span)));
+            harness.time_passes(just_before(Micros::from_secs(span)));
             let known = Answer { records: Vec::new(), exists, is_authenticated: false };
             assert_eq!(harness.ask(1, "a.example.test", RecordKind::Ipv4), Some(Ok(known)));
-            harness.passes(Micros(1));
+            harness.time_passes(Micros(1));
             assert_eq!(harness.ask(1, "a.example.test", RecordKind::Ipv4), None);
         }
     }
@@ -75,9 +75,9 @@ fn cache_time_is_between_zero_and_a_day() {
                 .unwrap();
         })
     });
-    harness.passes(just_before(Micros::from_secs(86_400)));
+    harness.time_passes(just_before(Micros::from_secs(86_400)));
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
-    harness.passes(Micros(1));
+    harness.time_passes(Micros(1));
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 
@@ -86,10 +86,10 @@ fn refusals_are_not_cached() {
     let mut harness = ResolverHarness::new(&[FIRST]);
     harness.ask(1, "a.test", RecordKind::Ipv4);
     for _ in 0..3 {
-        let query = harness.heard();
+        let query = harness.sent_query();
         harness.replies(&query, &reply(&query.bytes, Rcode::SERVFAIL, |_| {}));
     }
-    assert_eq!(harness.told(), [(1, Err(Unanswered::Refused(Rcode::SERVFAIL)))]);
+    assert_eq!(harness.results(), [(1, Err(Unanswered::Refused(Rcode::SERVFAIL)))]);
     assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 

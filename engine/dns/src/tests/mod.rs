@@ -54,7 +54,7 @@ pub(super) struct ResolverHarness {
     pub(super) ports: Vec<u16>,
     pub(super) streams: Vec<(StreamId, SocketAddr)>,
     pub(super) written: Vec<Vec<u8>>,
-    pub(super) told: Vec<(u32, Result<Answer, Unanswered>)>,
+    pub(super) results: Vec<(u32, Result<Answer, Unanswered>)>,
     asked: Vec<SentQuery>,
 }
 
@@ -66,8 +66,8 @@ impl ResolverHarness {
     pub(super) fn with(limits: Limits, servers: &[SocketAddr]) -> ResolverHarness {
         let mut resolver = Resolver::new(limits, [7; 16]);
         resolver.set_servers(servers.iter().map(SocketAddr::ip), Instant::START);
-        let (ports, streams, written, told, asked) = Default::default();
-        ResolverHarness { resolver, now: Instant::START, ports, streams, written, told, asked }
+        let (ports, streams, written, results, asked) = Default::default();
+        ResolverHarness { resolver, now: Instant::START, ports, streams, written, results, asked }
     }
 
     /// Carries out the resolver's actions.
@@ -92,7 +92,7 @@ impl ResolverHarness {
                     );
                     self.streams.retain(|(open, _)| *open != stream);
                 }
-                ResolverAction::Tell { asker, answer } => self.told.push((asker, answer)),
+                ResolverAction::Tell { asker, answer } => self.results.push((asker, answer)),
             }
         }
         if self.resolver.next_deadline() == Instant::NEVER {
@@ -115,7 +115,7 @@ impl ResolverHarness {
     }
 
     /// The only question that was sent since the last call.
-    pub(super) fn heard(&mut self) -> SentQuery {
+    pub(super) fn sent_query(&mut self) -> SentQuery {
         assert_eq!(self.asked.len(), 1);
         self.asked.remove(0)
     }
@@ -124,20 +124,20 @@ impl ResolverHarness {
         self.asked.is_empty()
     }
 
-    pub(super) fn passes(&mut self, span: Micros) {
+    pub(super) fn time_passes(&mut self, span: Micros) {
         self.now = self.now + span;
         self.resolver.time_passed(self.now);
         self.work();
     }
 
-    pub(super) fn comes(&mut self, port: u16, from: SocketAddr, bytes: &[u8]) {
+    pub(super) fn datagram_comes(&mut self, port: u16, from: SocketAddr, bytes: &[u8]) {
         self.resolver.datagram_arrived(port, from, bytes, self.now);
         self.work();
     }
 
     /// The server that was asked replies.
     pub(super) fn replies(&mut self, asked: &SentQuery, bytes: &[u8]) {
-        self.comes(asked.port, asked.to, bytes);
+        self.datagram_comes(asked.port, asked.to, bytes);
     }
 
     pub(super) fn stream_opens(&mut self, stream: StreamId) -> Vec<u8> {
@@ -157,8 +157,8 @@ impl ResolverHarness {
     }
 
     /// All results for askers since the last call.
-    pub(super) fn told(&mut self) -> Vec<(u32, Result<Answer, Unanswered>)> {
-        core::mem::take(&mut self.told)
+    pub(super) fn results(&mut self) -> Vec<(u32, Result<Answer, Unanswered>)> {
+        core::mem::take(&mut self.results)
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::message::{OutgoingQuery, ReceivedReply, read};
 
 /// The result for a reply with the records of `build`.
-fn told(
+fn result_of(
     name: &str,
     kind: RecordKind,
     build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
@@ -23,7 +23,7 @@ fn records(
     kind: RecordKind,
     build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
 ) -> Vec<Record> {
-    match told(name, kind, build) {
+    match result_of(name, kind, build) {
         ReceivedReply::Answer(answer, _) => answer.records,
         other => panic!("{other:?}"),
     }
@@ -120,13 +120,13 @@ fn aliases_are_followed_in_any_order() {
 
 #[test]
 fn circular_and_endless_aliases_are_rejected() {
-    let circle = told("a.test", RecordKind::Ipv4, |answer| {
+    let circle = result_of("a.test", RecordKind::Ipv4, |answer| {
         alias(answer, "a.test", "b.test", 300);
         alias(answer, "b.test", "a.test", 300);
     });
     assert_eq!(circle, ReceivedReply::Unanswered(Unanswered::Nonsense));
     let chain = |length: u32| {
-        told("0.test", RecordKind::Ipv4, |answer| {
+        result_of("0.test", RecordKind::Ipv4, |answer| {
             for number in 0..length {
                 alias(
                     answer,
@@ -153,7 +153,7 @@ fn alias_without_target_has_no_records() {
 #[test]
 fn ad_bit_is_reported() {
     for is_authenticated in [false, true] {
-        let reading = told("a.test", RecordKind::Ipv4, |answer| {
+        let reading = result_of("a.test", RecordKind::Ipv4, |answer| {
             answer.header_mut().set_ad(is_authenticated);
             address(answer, "a.test", 1);
         });
@@ -187,7 +187,7 @@ fn names_are_compared_without_case_and_last_dot() {
     {
         assert_eq!(Name::parse(broken), Err(crate::NotAName), "{broken}");
     }
-    for (name, is_of_host) in [
+    for (name, is_host_name) in [
         ("mail-1.test", true),
         ("_dmarc.test", false),
         ("-a.test", false),
@@ -195,7 +195,7 @@ fn names_are_compared_without_case_and_last_dot() {
         ("a b.test", false),
         ("", false),
     ] {
-        assert_eq!(Name::parse(name).unwrap().is_of_host(), is_of_host, "{name}");
+        assert_eq!(Name::parse(name).unwrap().is_host_name(), is_host_name, "{name}");
     }
 }
 

@@ -39,7 +39,7 @@ fn network_has_a_share_of_the_questions() {
     harness.asked.clear();
     harness.resolver.set_servers([], harness.now);
     harness.work();
-    assert_eq!(harness.told().len(), 20);
+    assert_eq!(harness.results().len(), 20);
     harness.resolver.set_servers([FIRST.ip()], harness.now);
     assert_eq!(asks(&mut harness, HOST, "f"), 5);
 }

@@ -9,11 +9,11 @@ type StreamFailure = fn(&mut ResolverHarness, StreamId);
 fn cut_short() -> (ResolverHarness, StreamId) {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "big.test", RecordKind::Ipv4);
-    let query = harness.heard();
+    let query = harness.sent_query();
     let mut cut = reply(&query.bytes, Rcode::NOERROR, |answer| address(answer, "big.test", 1));
     cut[2] |= 2;
     harness.replies(&query, &cut);
-    assert_eq!(harness.told(), [], "a truncated answer is not reported");
+    assert_eq!(harness.results(), [], "a truncated answer is not reported");
     let [(stream, to)] = harness.streams[..] else { panic!("{:?}", harness.streams) };
     assert_eq!(to, FIRST);
     (harness, stream)
@@ -30,11 +30,14 @@ fn truncated_answer_is_read_from_a_stream() {
         let (mut harness, stream) = cut_short();
         harness.stream_opens(stream);
         for bytes in whole.chunks(piece) {
-            assert_eq!(harness.told(), []);
+            assert_eq!(harness.results(), []);
             harness.stream_brings(stream, bytes);
         }
-        let told = harness.told();
-        assert!(matches!(&told[..], [(1, Ok(answer))] if answer.records.len() == 100), "{told:?}");
+        let results = harness.results();
+        assert!(
+            matches!(&results[..], [(1, Ok(answer))] if answer.records.len() == 100),
+            "{results:?}"
+        );
         assert_eq!(harness.streams, [], "the stream is hung up");
     }
 }
@@ -58,13 +61,13 @@ fn letter_case_is_free_on_a_stream() {
     answer[13..16].make_ascii_uppercase();
     let (mut harness, stream) = open;
     harness.stream_brings(stream, &with_length(&answer));
-    assert_eq!(harness.told(), [(1, found(9))]);
+    assert_eq!(harness.results(), [(1, found(9))]);
 }
 
 #[test]
 fn next_server_follows_a_failed_stream() {
     let ends: StreamFailure = |harness, stream| harness.stream_ends(stream);
-    let hangs: StreamFailure = |harness, _| harness.passes(Micros::from_secs(6));
+    let hangs: StreamFailure = |harness, _| harness.time_passes(Micros::from_secs(6));
     let brings_nonsense: StreamFailure =
         |harness, stream| harness.stream_brings(stream, &with_length(b"220 mail.test ESMTP"));
     let brings_nothing: StreamFailure = |harness, stream| harness.stream_brings(stream, &[0, 0]);
@@ -73,7 +76,7 @@ fn next_server_follows_a_failed_stream() {
         harness.stream_opens(stream);
         fail(&mut harness, stream);
         assert_eq!(harness.streams, []);
-        assert_eq!(harness.heard().to, SECOND);
+        assert_eq!(harness.sent_query().to, SECOND);
         harness.stream_brings(stream, b"late");
         harness.stream_ends(stream);
         assert!(harness.is_quiet(), "bytes of an earlier stream are ignored");

@@ -49,7 +49,7 @@ struct TestSender {
 }
 
 /// A verdict, and the kinds and names of the questions.
-type Seen = (String, BTreeSet<(&'static str, String)>);
+type CheckRecord = (String, BTreeSet<(&'static str, String)>);
 
 impl Zone {
     /// The answer of name servers.
@@ -83,7 +83,7 @@ impl Zone {
     }
 
     /// Our verdict and questions.
-    fn ours(&self, test_sender: &TestSender) -> Seen {
+    fn ours(&self, test_sender: &TestSender) -> CheckRecord {
         let asked = RefCell::new(BTreeSet::new());
         let world: World<'_> = &|question| {
             let kind = match question.kind {
@@ -104,7 +104,7 @@ impl Zone {
 
     /// The verdict and questions of mail-auth, and the number of its void lookups, which it does
     /// not count.
-    fn theirs(&self, test_sender: &TestSender) -> (Seen, usize) {
+    fn theirs(&self, test_sender: &TestSender) -> (CheckRecord, usize) {
         let cache = OracleZone::of(self);
         let reverse_path = format!("{}@d0.test", test_sender.local_part);
         let asked = SpfParameters::new(
@@ -500,7 +500,7 @@ fn with_addresses(zone: Zone, named: &[(&str, &str)]) -> Zone {
 }
 
 /// Our verdict and the verdict of mail-auth.
-fn otherwise(zone: &Zone, address: &str) -> [String; 2] {
+fn both_verdicts(zone: &Zone, address: &str) -> [String; 2] {
     let test_sender =
         TestSender { address: address.parse().unwrap(), hello: "d4.test", local_part: "d1" };
     [zone.ours(&test_sender).0, zone.theirs(&test_sender).0.0]
@@ -645,6 +645,6 @@ fn known_differences_from_mail_auth_follow_the_rfc() {
             ["neutral", "permerror"],
         ),
     ] {
-        assert_eq!(otherwise(&zone, address), expected, "{section}");
+        assert_eq!(both_verdicts(&zone, address), expected, "{section}");
     }
 }
