@@ -2,8 +2,8 @@
 //! done (`relay::filter`).
 //!
 //! ```text
-//!   Arriving ── all of it ──▸ Waiting (its turn) ──▸ Sought, Spoken ──▸ Over
-//!      └── too large, or too much memory in use for others ──────────────┘
+//!   Arriving ── all of it ──▸ Waiting (its turn) ──▸ LookedUp, Asked ──▸ Over
+//!      └── too large, or too much memory in use for others ────────────────┘
 //! ```
 //! Invariants:
 //! - A message waits no longer than the configured time, which includes the wait for its turn and
@@ -55,7 +55,7 @@ pub struct FilterQuery {
     asked: Option<(QuestionNumber, dns::Question)>,
     /// The filter's addresses that were not called yet.
     addresses: VecDeque<SocketAddr>,
-    line: Option<FilterConnection>,
+    connection: Option<FilterConnection>,
 }
 
 /// The stage of the question.
@@ -65,9 +65,9 @@ enum Stage {
     /// The message waits for its turn.
     Waiting,
     /// The addresses of the filter are being looked up.
-    Sought,
+    LookedUp,
     /// The filter is being called or asked.
-    Spoken,
+    Asked,
     /// The verdict is known.
     Over(FilterVerdict),
 }
@@ -94,7 +94,7 @@ impl FilterQuery {
             knowledge: Knowledge::default(),
             asked: None,
             addresses: VecDeque::new(),
-            line: None,
+            connection: None,
         })
     }
 
@@ -108,7 +108,7 @@ impl FilterQuery {
         }
         if octets > self.kept {
             let more = octets.next_multiple_of(STEP_OCTETS) - self.kept;
-            if !filter.keep(more) {
+            if !filter.reserve(more) {
                 self.stage = Stage::Over(verdict_of(filter.named.when_away));
                 return self.drop_message(filter);
             }
@@ -119,7 +119,7 @@ impl FilterQuery {
     }
 
     /// Whether the envelope must be given by [`FilterQuery::ended`] before the filter can be asked.
-    pub fn is_to_begin(&self) -> bool {
+    pub fn needs_envelope(&self) -> bool {
         matches!(self.stage, Stage::Arriving)
     }
 
@@ -153,9 +153,9 @@ impl FilterQuery {
                 Stage::Over(_) => return true,
                 Stage::Arriving => false,
                 Stage::Waiting => self.take_turn(filter),
-                Stage::Sought => self.seek(filter, cx),
-                Stage::Spoken if self.line.is_some() => self.speak(filter, cx),
-                Stage::Spoken => self.call(filter, cx),
+                Stage::LookedUp => self.look_up(filter, cx),
+                Stage::Asked if self.connection.is_some() => self.converse(filter, cx),
+                Stage::Asked => self.call(filter, cx),
             };
             if !is_moving {
                 let left = self.until.since(cx.turn.now);
@@ -178,14 +178,14 @@ impl FilterQuery {
     }
 
     fn take_turn(&mut self, filter: &mut Filter) -> bool {
-        let is_turn = filter.is_turn_of(self.session());
+        let is_turn = filter.take_turn_of(self.session());
         if is_turn {
-            self.stage = Stage::Sought;
+            self.stage = Stage::LookedUp;
         }
         is_turn
     }
 
-    fn seek(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
+    fn look_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         if self.asked.is_some() {
             return false;
         }
@@ -194,7 +194,7 @@ impl FilterQuery {
         let place = &filter.named.place;
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
             Err(Missing(_)) if !cx.names.can_be_asked() => {
-                self.is_away("cannot be resolved without a name server", filter, cx)
+                self.filter_failed("cannot be resolved without a name server", filter, cx)
             }
             Err(Missing(question)) => {
                 let number = cx.names.ask(self.at, question.clone());
@@ -204,9 +204,9 @@ impl FilterQuery {
             Ok(MailRoute::By { hops, .. }) => {
                 self.addresses =
                     hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
-                self.stage = Stage::Spoken;
+                self.stage = Stage::Asked;
             }
-            Ok(MailRoute::Nowhere(_)) => self.is_away("cannot be resolved", filter, cx),
+            Ok(MailRoute::Nowhere(_)) => self.filter_failed("cannot be resolved", filter, cx),
         }
         true
     }
@@ -223,7 +223,7 @@ impl FilterQuery {
     /// Calls the next address.
     fn call(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         let Some(address) = self.addresses.pop_front() else {
-            self.is_away("does not answer", filter, cx);
+            self.filter_failed("does not answer", filter, cx);
             return true;
         };
         if let Some(transport) = ClientTransport::to(
@@ -233,30 +233,30 @@ impl FilterQuery {
             Owner::Filter(self.session()),
             (cx.turn, cx.connections),
         ) {
-            self.line = Some(FilterConnection { transport, is_open: false });
+            self.connection = Some(FilterConnection { transport, is_open: false });
         }
         true
     }
 
     /// Sends the output that has buffer space, and checks whether the filter has answered.
-    fn speak(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
-        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else {
+    fn converse(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
+        let (Some(connection), Some(question)) = (&mut self.connection, &mut self.question) else {
             return false;
         };
-        if line.is_open {
-            line.transport.say(&mut **question, cx.turn, cx.connections);
+        if connection.is_open {
+            connection.transport.say(&mut **question, cx.turn, cx.connections);
         }
         match question.verdict() {
             None => {
-                if line.is_open && !question.output().is_empty() {
-                    cx.connections.want_room(cx.turn.now, line.transport.connection());
+                if connection.is_open && !question.output().is_empty() {
+                    cx.connections.want_room(cx.turn.now, connection.transport.connection());
                 }
                 return false;
             }
             Some(Some(verdict)) => {
                 let verdict = verdict.clone();
                 filter.answered();
-                self.is_over(verdict, filter, cx);
+                self.end_with(verdict, filter, cx);
             }
             Some(None) => {
                 self.hang_up(cx);
@@ -268,10 +268,14 @@ impl FilterQuery {
 
     /// Processes an event of the connection.
     pub fn transport_event(&mut self, event: TransportEvent, cx: &mut FilterContext<'_>) {
-        let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
+        let (Some(connection), Some(question)) = (&mut self.connection, &mut self.question) else {
+            return;
+        };
         match event {
-            TransportEvent::Made | TransportEvent::Room => line.is_open = true,
-            TransportEvent::Bytes => line.transport.hear(&mut **question, cx.turn, cx.connections),
+            TransportEvent::Made | TransportEvent::Room => connection.is_open = true,
+            TransportEvent::Bytes => {
+                connection.transport.hear(&mut **question, cx.turn, cx.connections)
+            }
             TransportEvent::Over => question.lost(Lost::Closed),
             TransportEvent::Turn => {}
         }
@@ -282,23 +286,32 @@ impl FilterQuery {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
             // If the machine stops, or other messages were first, the filter is not to blame.
-            _ if cx.turn.now < self.until => self.is_unknown(filter, cx),
-            Stage::Waiting => self.is_unknown(filter, cx),
-            Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", filter, cx),
+            _ if cx.turn.now < self.until => self.end_without_answer(filter, cx),
+            Stage::Waiting => self.end_without_answer(filter, cx),
+            Stage::LookedUp | Stage::Asked => {
+                self.filter_failed("does not answer in time", filter, cx)
+            }
         }
         true
     }
 
-    fn is_away(&mut self, why: &str, filter: &mut Filter, cx: &mut FilterContext<'_>) {
+    /// Ends the question: the filter cannot be asked, for this reason.
+    fn filter_failed(&mut self, why: &str, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         filter.did_not_answer(why, cx.turn.now);
-        self.is_unknown(filter, cx);
+        self.end_without_answer(filter, cx);
     }
 
-    fn is_unknown(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) {
-        self.is_over(verdict_of(filter.named.when_away), filter, cx);
+    /// Ends the question with the verdict of the configuration for this case.
+    fn end_without_answer(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) {
+        self.end_with(verdict_of(filter.named.when_away), filter, cx);
     }
 
-    fn is_over(&mut self, verdict: FilterVerdict, filter: &mut Filter, cx: &mut FilterContext<'_>) {
+    fn end_with(
+        &mut self,
+        verdict: FilterVerdict,
+        filter: &mut Filter,
+        cx: &mut FilterContext<'_>,
+    ) {
         self.forget(filter, cx);
         self.stage = Stage::Over(verdict);
     }
@@ -309,7 +322,7 @@ impl FilterQuery {
         self.asked = None;
         self.question = None;
         self.drop_message(filter);
-        filter.is_done_with(self.session(), cx.connections);
+        filter.end_turn_of(self.session(), cx.connections);
     }
 
     fn drop_message(&mut self, filter: &mut Filter) {
@@ -319,15 +332,15 @@ impl FilterQuery {
 
     /// Closes the connection properly if the filter has answered. Otherwise ends it at once.
     fn hang_up(&mut self, cx: &mut FilterContext<'_>) {
-        let Some(mut line) = self.line.take() else { return };
+        let Some(mut connection) = self.connection.take() else { return };
         let is_answered = self
             .question
             .as_ref()
             .is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
-            line.transport.close(cx.turn, cx.connections);
+            connection.transport.close(cx.turn, cx.connections);
         } else {
-            line.transport.end(cx.connections);
+            connection.transport.end(cx.connections);
         }
     }
 }

@@ -113,15 +113,15 @@ impl Filter {
     }
 
     /// Reserves memory for more bytes. Returns false if there is not enough.
-    fn keep(&mut self, octets: usize) -> bool {
+    fn reserve(&mut self, octets: usize) -> bool {
         let has_room = self.kept + octets <= self.kept_max;
         self.kept += if has_room { octets } else { 0 };
         has_room
     }
 
-    /// Whether it is the turn of this session's message. If not, the session is resumed in its
-    /// turn.
-    fn is_turn_of(&mut self, session: FrameId) -> bool {
+    /// Whether it is the turn of this session's message. If not, queues the session, which is
+    /// resumed in its turn.
+    fn take_turn_of(&mut self, session: FrameId) -> bool {
         if self.asking.contains(&session) {
             return true;
         }
@@ -137,7 +137,7 @@ impl Filter {
     }
 
     /// Ends the question about this session's message. The next session has its turn.
-    fn is_done_with(&mut self, session: FrameId, connections: &mut Connections) {
+    fn end_turn_of(&mut self, session: FrameId, connections: &mut Connections) {
         self.asking.retain(|own| *own != session);
         self.waiting.retain(|own| *own != session);
         if self.asking.len() < QUESTIONS_MAX {

@@ -134,7 +134,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             return true;
         };
         let InboundTransaction { permission, posting, .. } = transaction;
-        permission.is_known(account, || posting.people_elsewhere(), self.caller, self.cx)
+        permission.is_known(account, || posting.remote_addresses(), self.caller, self.cx)
     }
 
     fn transaction_end(&mut self) {
@@ -280,7 +280,7 @@ fn trace(
     let is_said_last = message.is_some_and(|message| {
         message.inbound_policy_applies() || message.signing.is_some() && cx.signer.has_keys()
     });
-    let is_elsewhere = transaction.posting.is_wanted();
+    let is_elsewhere = transaction.posting.goes_to_queue();
     let above = if is_said_last || is_elsewhere {
         Some(0)
     } else {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the account's outbox is full | 452 4.2.2 |
 //! | the account has sent as many messages as it may | 451 4.7.0 |
-//! | the message has more new remote recipients than allowed | 451 4.7.0, in other words |
+//! | the message has more new remote recipients than allowed | 451 4.7.0, with another text |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,8 +27,8 @@ pub(super) enum Permission {
 }
 
 impl Permission {
-    /// Whether the answer for the account and these remote recipients is known. If not, it is asked
-    /// for.
+    /// Whether it is known if the account may send a message to these remote recipients (`people`).
+    /// If not, the core that owns the account is asked.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,
@@ -54,7 +54,7 @@ impl Permission {
         *self != Permission::Asked(account)
     }
 
-    /// Takes in the answer for an account. Returns whether it was asked for.
+    /// Takes the owner's answer for an account. Returns whether the session waits for this answer.
     pub(super) fn learn(
         &mut self,
         Permitted { account, verdict }: Permitted,
@@ -67,7 +67,7 @@ impl Permission {
         is_asked
     }
 
-    /// Notes the verdict, and writes a line for administrators.
+    /// Stores the verdict, and writes a line to the console if the verdict has one.
     fn settle(&mut self, account: AccountId, verdict: SendingDecision, cx: &mut SmtpContext<'_>) {
         *self = Permission::Known(verdict);
         let line = cx.store.account(account).and_then(|known| verdict.line(known.address));

@@ -1,5 +1,5 @@
-//! An SMTP connection: passes its events to its session, or to the check that the session waits
-//! for.
+//! An SMTP connection: passes its events to the SMTP session, or to the check that the session
+//! waits for.
 
 use alloc::boxed::Box;
 
@@ -29,7 +29,7 @@ impl SmtpConversation {
         SmtpConversation::with_session(|host| smtp::Session::connected(host), call)
     }
 
-    /// The client has asked for TLS, and its handshake is done.
+    /// The TLS handshake after STARTTLS is complete.
     pub fn secured(call: &mut SmtpCall<'_>) -> SmtpConversation {
         SmtpConversation::with_session(|host| smtp::Session::secured(host), call)
     }
@@ -71,7 +71,8 @@ impl SmtpConversation {
         })
     }
 
-    /// Refuses the session's complete message, if that is possible. Returns whether it did.
+    /// Refuses the session's complete message, unless the message is being committed. Returns
+    /// whether the message was refused.
     pub fn give_up_message(&self, store: &mut ShardedStore) -> bool {
         self.spread_delivery()
             .is_some_and(|delivery| store.refuse_preparing(delivery, Refusal::Busy))
@@ -81,7 +82,7 @@ impl SmtpConversation {
         self.transaction.as_ref()?.message.as_ref()
     }
 
-    /// Whether it waits for buffer space for the end of its message.
+    /// Whether the session waits for buffer space for the end of its message.
     fn ends_without_room(&self) -> bool {
         self.message().is_some_and(|message| message.ending.waits_for_room())
     }
@@ -93,7 +94,7 @@ impl SmtpConversation {
         }
     }
 
-    /// Lets the session act.
+    /// Calls `act` with the session and its host.
     pub fn with<R>(
         &mut self,
         call: &mut SmtpCall<'_>,
@@ -117,32 +118,32 @@ impl SmtpConversation {
         });
     }
 
-    /// Whether this account is logged in here.
-    pub fn is_of(&self, account: AccountId) -> bool {
+    /// Whether the client is logged in to this account.
+    pub fn is_logged_in_as(&self, account: AccountId) -> bool {
         matches!(self.client.as_deref(), Some(ClientStatus::User(user)) if *user == account)
     }
 
-    /// The password of an account has changed. A login that is under way is decided by the new
-    /// password.
+    /// The password of an account has changed: ends the session that is logged in to it. The new
+    /// password decides a login that is under way.
     pub fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
-        if self.is_of(account) {
+        if self.is_logged_in_as(account) {
             self.with(call, |session, host| session.password_changed(host));
         }
     }
 
-    /// The machine is about to go away.
+    /// The machine is about to stop: gives up the wait of a message that has ended.
     pub fn stopping(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             session.stopping(host);
-            end_of_data::given_up(session, host);
+            end_of_data::give_up(session, host);
         });
     }
 
-    /// The answer to a question about the sender, or about a message.
+    /// Name servers have answered a question about the client, the sender or the message.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             let Some(known) = end_of_data::name_known(number, known, session, host) else { return };
-            if is_last_answer(number, known, host) {
+            if take_answer(number, known, host) {
                 session.sender_known(host);
             }
         });
@@ -176,30 +177,30 @@ impl SmtpConversation {
         });
     }
 
-    /// Something has happened to the connection to the filter.
+    /// The connection to the filter has an event.
     pub fn filter_event(&mut self, event: TransportEvent, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| end_of_data::filter_event(event, session, host));
     }
 
-    /// A deadline has passed: of the session, of a delayed answer, or of a check of the sender or
-    /// the message.
+    /// A deadline has passed: of the session, of a delayed answer to a login, or of a check of the
+    /// client, the sender or the message.
     pub fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             if login::answer_held_back(session, host) {
                 return;
             }
-            if session.waits_for() == smtp::SmtpWaitsFor::Sender && is_search_given_up(host)
-                || is_check_given_up(host)
+            if session.waits_for() == smtp::SmtpWaitsFor::Sender && give_up_lookup(host)
+                || give_up_spf_check(host)
             {
                 return session.sender_known(host);
             }
-            if !end_of_data::given_up(session, host) {
+            if !end_of_data::give_up(session, host) {
                 session.deadline_expired(host);
             }
         });
     }
 
-    /// The store has answered what the session waited for.
+    /// The store has buffer space for the session's message, or has stored or refused the message.
     pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut SmtpCall<'_>) {
         let Some(point) = InboundWaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {
@@ -220,8 +221,8 @@ impl SmtpConversation {
     }
 }
 
-/// Takes in an answer about the client or the sender. Returns whether no further answer is awaited.
-fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
+/// Takes an answer about the client or the sender. Returns whether the session may continue.
+fn take_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { inbound, cx, caller, transaction, client } = host;
     let known = match client.as_deref_mut() {
         Some(ClientStatus::External(listings)) => {
@@ -236,14 +237,14 @@ fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, 
     transaction.spf_state.name_known(number, known, *caller, &mut inbound.checks)
 }
 
-/// Ends the lookup of the client. False: no lookup was under way.
-fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+/// Ends the lookup of the client in lists. Returns false if no lookup was under way.
+fn give_up_lookup(host: &mut SmtpHost<'_, '_>) -> bool {
     let Some(ClientStatus::External(listings)) = host.client.as_deref_mut() else { return false };
     listings.forget(&mut host.inbound.lists, host.cx.turn.now)
 }
 
-/// Ends the check of the sender. False: no check was under way.
-fn is_check_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
+/// Ends the SPF check of the sender. Returns false if no check was under way.
+fn give_up_spf_check(host: &mut SmtpHost<'_, '_>) -> bool {
     let Some(transaction) = host.transaction.as_deref_mut() else { return false };
     transaction.spf_state.give_up(host.caller, &mut host.inbound.checks)
 }

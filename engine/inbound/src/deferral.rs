@@ -17,7 +17,7 @@ pub(super) enum Deferral {
 }
 
 impl Deferral {
-    /// Takes in the owner's reply. Returns whether it was asked for.
+    /// Takes the reply of the core that knows the origin. Returns whether the session waits for it.
     pub(super) fn learn(&mut self, known: Greylisted) -> bool {
         let is_asked = *self == Deferral::Asked(known.triplet());
         if is_asked {

@@ -74,10 +74,11 @@ pub(super) struct DmarcCheck {
     knowledge: Knowledge,
     /// The questions that are not answered.
     asked: Vec<(QuestionNumber, Question)>,
-    /// The verdicts of its signatures so far, from the top.
+    /// The verdicts on the message's signatures so far, from the top.
     verdicts: Vec<dkim::SignatureVerdict>,
-    /// How far its ARC chain was verified, and the result, once it is known.
+    /// The number of steps of the ARC chain that were verified.
     chain_step: usize,
+    /// The verdict on the ARC chain, once it is known.
     chain: Option<ChainVerdict>,
     /// The trusted forwarder that found the message to be from its author's domain.
     trusted_forwarder: Option<Name>,
@@ -99,7 +100,7 @@ pub(super) struct SpfResult {
     pub(super) is_limited: bool,
     /// The domain that was checked.
     pub(super) domain: Box<str>,
-    /// Whether that domain is in the reverse path; else it is the EHLO name.
+    /// Whether `domain` is from the reverse path. Otherwise it is the EHLO name.
     pub(super) is_in_path: bool,
 }
 
@@ -112,7 +113,7 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asks {
     Yes,
-    /// Not any more: facts without an answer stay unknown.
+    /// The time is over: facts without an answer stay unknown.
     NoMore,
     /// There is no name server: no results are written.
     Nobody,
@@ -121,9 +122,9 @@ enum Asks {
 /// The decision about a message.
 pub(super) enum Judgement {
     Accept,
-    /// It is suspicious, for this reason.
+    /// The message is suspicious, for this reason.
     Suspect(String),
-    /// Its author's domain wants it refused.
+    /// The author's domain wants the message to be refused.
     Refuse,
     /// A limit of ours was reached before the origin of the message was known.
     Defer,
@@ -149,9 +150,9 @@ impl DmarcCheck {
         })
     }
 
-    /// Takes in the next bytes of the message, as they came.
+    /// Takes the next bytes of the message, as they came.
     ///
-    /// Errors: there is no memory to check it now.
+    /// Errors: there is no memory to check the message now.
     pub(super) fn arrived(
         &mut self,
         bytes: &[u8],
@@ -171,7 +172,7 @@ impl DmarcCheck {
         Ok(())
     }
 
-    /// The last byte of the message has come.
+    /// The last byte of the message has arrived.
     pub(super) fn ended(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         self.until = Some(cx.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
@@ -187,7 +188,7 @@ impl DmarcCheck {
 
     /// Continues the check of a complete message. Returns whether the check is complete.
     ///
-    /// Errors: there is no memory to check it now.
+    /// Errors: there is no memory to check the message now.
     pub(super) fn is_known(
         &mut self,
         caller: Caller,
@@ -228,14 +229,14 @@ impl DmarcCheck {
             let is_trusted = |name: &Name| {
                 checks.trusted_arc_domains.iter().any(|trusted| name.is_within(trusted))
             };
-            let is_told =
+            let is_chain_usable =
                 verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
             self.trusted_forwarder =
-                message.trusted_forwarder(is_trusted).filter(|_| is_told).cloned();
+                message.trusted_forwarder(is_trusted).filter(|_| is_chain_usable).cloned();
         }
     }
 
-    /// Takes in the answer to a question. Returns the answer if it belongs to another question.
+    /// Takes an answer of name servers. Returns the answer if it belongs to another question.
     pub(super) fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
         let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
             return Some(known);
@@ -273,18 +274,18 @@ impl DmarcCheck {
         }
     }
 
-    /// Asks the questions that are open.
+    /// Asks the questions of [`DmarcCheck::open_questions`].
     pub(super) fn ask_open_questions(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         if self.knowledge.bytes() > KNOWN_BYTES_MAX || !cx.names.can_be_asked() {
             self.is_limited = true;
             self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
         }
         loop {
-            let wanted = self.wanted(cx.turn.wall);
-            if wanted.is_empty() {
+            let open_questions = self.open_questions(cx.turn.wall);
+            if open_questions.is_empty() {
                 return;
             }
-            for question in wanted {
+            for question in open_questions {
                 if self.asks == Asks::Yes {
                     let number = cx.names.ask_about(
                         caller.address,
@@ -299,8 +300,9 @@ impl DmarcCheck {
         }
     }
 
-    /// The questions that must be asked now.
-    fn wanted(&self, wall: UnixTime) -> Vec<Question> {
+    /// The questions that can be asked now: those for the policy and for keys that have no answer,
+    /// up to the limit.
+    fn open_questions(&self, wall: UnixTime) -> Vec<Question> {
         let mut keys = match &self.stage {
             Stage::Arriving(reading) => reading.missing(&self.knowledge, wall),
             Stage::Arrived(message) => message.missing(&self.knowledge, wall),
@@ -308,7 +310,7 @@ impl DmarcCheck {
         keys.sort_unstable();
         keys.dedup();
         let is_asked = |question: &Question| self.asked.iter().any(|(_, asked)| asked == question);
-        let policy = self.author_says().err().map(|Missing(question)| question);
+        let policy = self.dmarc_verdict().err().map(|Missing(question)| question);
         let under_way =
             self.asked.iter().filter(|(_, asked)| policy.as_ref() != Some(asked)).count();
         let room = if self.asks == Asks::Yes {
@@ -323,9 +325,10 @@ impl DmarcCheck {
         policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
-    /// The verdict of the author's domain, if there is one author domain. If a message's proof
-    /// depends on a missing answer of name servers, it gets a temporary error instead of a failure.
-    fn author_says(&self) -> Result<Option<dmarc::DmarcVerdict>, Missing> {
+    /// The DMARC verdict, if the message has exactly one author domain. If answers that name
+    /// servers did not give could prove the message, the verdict is a temporary error instead of a
+    /// failure.
+    fn dmarc_verdict(&self) -> Result<Option<dmarc::DmarcVerdict>, Missing> {
         let Author::Of(author) = &self.author else { return Ok(None) };
         let verdict = self.check(author, &[SignatureOutcome::Pass], &[spf::SpfVerdict::Pass])?;
         let is_unproved = matches!(verdict, dmarc::DmarcVerdict::Fail(_));
@@ -365,7 +368,7 @@ impl DmarcCheck {
 
     /// The decision about a completely checked message.
     pub(super) fn judgement(&self) -> Judgement {
-        match (&self.author, self.author_says()) {
+        match (&self.author, self.dmarc_verdict()) {
             (Author::Of(_), _) if self.trusted_forwarder.is_some() => Judgement::Accept,
             (Author::Of(_), Ok(Some(dmarc::DmarcVerdict::Fail(DmarcPolicy::Reject)))) => {
                 Judgement::Refuse
@@ -378,14 +381,14 @@ impl DmarcCheck {
             (Author::Of(_), Ok(Some(dmarc::DmarcVerdict::TempError))) if self.is_limited => {
                 Judgement::Defer
             }
-            (Author::Untold(reason), _) if self.asks != Asks::Nobody => {
+            (Author::Undetermined(reason), _) if self.asks != Asks::Nobody => {
                 Judgement::Suspect((*reason).into())
             }
             _ => Judgement::Accept,
         }
     }
 
-    /// Writes the results.
+    /// Writes the results of the check.
     pub(super) fn write(&self, caller: Caller, findings: &mut AuthResultsWriter<'_>) {
         let domain = &*self.sender.domain;
         let domain = if self.sender.is_in_path {
@@ -397,7 +400,7 @@ impl DmarcCheck {
         if self.asks == Asks::Nobody {
             return;
         }
-        match (&self.author, self.author_says()) {
+        match (&self.author, self.dmarc_verdict()) {
             (Author::Of(author), Ok(Some(verdict @ dmarc::DmarcVerdict::Fail(_))))
                 if self.trusted_forwarder.is_some() =>
             {

@@ -1,13 +1,14 @@
 //! The end of a message: the steps between its last byte and its commit.
 //!
 //! ```text
-//!   Revising ─ missing fields ▸ Proving ─ origin ▸ Asking ─ verdict ┬▸ Saying ─ fields ▸ Committed
-//!      └─ space ─┘  │              └─ names, gate ─┘ └─ filter ─┘   │     └─ space ─┘
+//!   Revising ─ missing fields ▸ Proving ─ origin ▸ Asking ─ verdict ┬▸ FinalFields ─▸ Committed
+//!      └─ space ─┘  │              └─ names, gate ─┘ └─ filter ─┘   │        └─ space ─┘
 //!                   └─ submitted ▸ Signing ─ signatures ────────────┘
 //!                                     └─ the gate ─┘
 //! ```
-//! A submitted message from another author than the account is refused in `Revising`. Invariant: a
-//! message is committed once or given up, whatever its client does in that time.
+//! A submitted message from another author than the account is refused in `Revising`.
+//!
+//! Invariant: a message is committed once or given up, even if the client disconnects meanwhile.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,7 +37,7 @@ enum Step {
     Waits,
 }
 
-/// The last byte of the message has come.
+/// Begins the end of the message: its last byte has arrived.
 pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     let caller = host.caller;
     let (message, _, cx) = host.message()?;
@@ -47,14 +48,15 @@ pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     go_on(host)
 }
 
-/// The store has buffer space.
+/// The store has buffer space: continues a message that waits for it.
 pub(super) fn room_found(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     if host.message().is_ok_and(|(message, ..)| message.ending.waits_for_room()) {
         go_on_later(session, host);
     }
 }
 
-/// The session's turn has come.
+/// The session's turn has come: verifies a signature, asks the filter, or takes a finished
+/// signature.
 pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     let caller = host.caller;
     let Ok((message, inbound, cx)) = host.message() else { return };
@@ -72,8 +74,8 @@ pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) 
     go_on_later(session, host);
 }
 
-/// Takes in the answer to a question. Returns the answer if it is about something other than the
-/// message.
+/// Takes name servers' answer to a question about the message. Returns the answer if it belongs to
+/// another question.
 pub(super) fn name_known(
     number: QuestionNumber,
     known: Known,
@@ -101,7 +103,7 @@ pub(super) fn name_known(
     others
 }
 
-/// Something has happened to the connection to the filter.
+/// The connection to the filter has an event.
 pub(super) fn filter_event(
     event: TransportEvent,
     session: &mut smtp::Session,
@@ -115,8 +117,10 @@ pub(super) fn filter_event(
     }
 }
 
-/// The deadline has passed: facts without an answer stay unknown. False: no message was ending.
-pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
+/// Ends a wait of the message, whose deadline has passed. A message that waits for buffer space is
+/// refused, and facts about a message without an answer stay unknown. Returns false if no message
+/// waits.
+pub(super) fn give_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
         (EndOfData::Asking, _) => {
@@ -153,7 +157,7 @@ fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpH
     session.message_stored(Err(refusal), host);
 }
 
-/// Goes on as far as possible.
+/// Takes steps until one has to wait.
 ///
 /// Errors: the message is given up.
 fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
@@ -181,7 +185,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let listings = ClientStatus::listings(host.client.as_deref());
     // For a message in an outbox the envelope has the reverse path, and the last server writes it
     // into the message.
-    let is_elsewhere = posting.is_wanted();
+    let is_elsewhere = posting.goes_to_queue();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let delivery = message.delivery;
     match (&mut message.ending, &mut message.proof) {
@@ -202,10 +206,13 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
             }
-            let saying =
-                above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
+            let fields_to_store = submitted_fields(
+                signing,
+                Some(reverse_path).filter(|_| !is_elsewhere),
+                &mut inbound.trace,
+            )?;
             signing.forget(cx.signer, cx.compute);
-            Ok(Step::Done(EndOfData::FinalFields(saying)))
+            Ok(Step::Done(EndOfData::FinalFields(fields_to_store)))
         }
         (EndOfData::Proving, None) => Ok(Step::Done(EndOfData::Asking)),
         (EndOfData::Proving, Some(proof)) => {
@@ -240,7 +247,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             };
             let path =
                 Some(reverse_path).filter(|_| !is_elsewhere && message.inbound_policy_applies());
-            let saying = say(
+            let fields_to_store = final_fields(
                 message.proof.as_deref(),
                 (listings, filtered.as_deref()),
                 path,
@@ -250,15 +257,16 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, &mut inbound.checks, cx);
             }
-            Ok(Step::Done(EndOfData::FinalFields(saying)))
+            Ok(Step::Done(EndOfData::FinalFields(fields_to_store)))
         }
-        (EndOfData::FinalFields(saying), _) => {
-            let rest = saying.fields.get(saying.taken..).unwrap_or_default();
-            saying.taken += cx.store.append(delivery, rest, room).map_err(message_refusal)?;
-            if saying.taken < saying.fields.len() {
+        (EndOfData::FinalFields(fields_to_store), _) => {
+            let rest = fields_to_store.fields.get(fields_to_store.taken..).unwrap_or_default();
+            fields_to_store.taken +=
+                cx.store.append(delivery, rest, room).map_err(message_refusal)?;
+            if fields_to_store.taken < fields_to_store.fields.len() {
                 return Ok(Step::Waits);
             }
-            let closing = saying.closing(cx.turn.wall);
+            let closing = fields_to_store.closing(cx.turn.wall);
             cx.store.commit(delivery, closing, stored).map_err(message_refusal)?;
             Ok(Step::Done(EndOfData::Committed))
         }
@@ -268,7 +276,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
 
 /// Checks that a submitted message is from its account.
 ///
-/// Errors: it has no author, or one that is not the account's.
+/// Errors: the message has no author, or an author that is not the account's.
 fn check_authors(
     signing: &mut Signing,
     account: Option<AccountId>,
@@ -280,8 +288,8 @@ fn check_authors(
     if authors.from.iter().all(is_theirs) {
         return Ok(());
     }
-    // A forwarded message of another author names its sender in Resent-From, and we answer only
-    // for that.
+    // A message that the account has resent keeps its author, and names the account in
+    // Resent-From. Then only Resent-From must be an address of the account.
     if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
         return Err(MessageRefusal::NotTheirs);
     }
@@ -313,11 +321,11 @@ fn verdict(
 /// begin.
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
-    let is_to_begin = |message: &IncomingMessage| {
+    let needs_envelope = |message: &IncomingMessage| {
         matches!(message.ending, EndOfData::Asking)
-            && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
+            && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.needs_envelope())
     };
-    if !transaction.message.as_ref().is_some_and(is_to_begin) {
+    if !transaction.message.as_ref().is_some_and(needs_envelope) {
         return;
     }
     let recipients = transaction.named(cx.store);
@@ -330,18 +338,18 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// The trace fields of a message after all checks. A message that goes out again gets no such
-/// fields.
+/// The trace fields of a message with the results of all checks. `path`: the reverse path, or
+/// `None` for a message that gets no such fields.
 ///
-/// Errors: there is no space for them.
-fn say(
+/// Errors: the buffer has no space for the fields.
+fn final_fields(
     proof: Option<&DmarcCheck>,
     (listings, filtered): (Option<&Listings>, Option<&str>),
     path: Option<&String>,
     caller: Caller,
     trace: &mut Trace,
 ) -> Result<FinalFields, MessageRefusal> {
-    // The recipient's server makes its own checks.
+    // A message for another server gets no results: that server makes its own checks.
     let Some(reverse_path) = path else { return Ok(FinalFields::NOTHING) };
     let unproved = match proof.map(DmarcCheck::judgement) {
         Some(Judgement::Suspect(reason)) => Some(reason),
@@ -363,15 +371,16 @@ fn say(
     Ok(FinalFields { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
-/// Why a message is suspicious, in one line. `None`: it is not.
+/// Why a message is suspicious, in one line. `None`: the message is not suspicious.
 fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut all = reasons.collect::<Vec<_>>().join("; ");
     all.truncate(all.floor_char_boundary(REASON_TEXT_BYTES_MAX));
     Some(all).filter(|all| !all.is_empty())
 }
 
-/// The fields above a message that was submitted here.
-fn above(
+/// The fields above a message from a client that has logged in: its signatures, and `Return-Path`
+/// if `path` is given.
+fn submitted_fields(
     signing: &Signing,
     path: Option<&String>,
     trace: &mut Trace,
@@ -383,7 +392,7 @@ fn above(
     Ok(FinalFields { fields, taken: 0, is_suspect: false })
 }
 
-/// The longest text that fits into a line of a header (RFC 5322 section 2.1.1).
+/// The longest reason in bytes. It fits into a line of a header (RFC 5322 section 2.1.1).
 const REASON_TEXT_BYTES_MAX: usize = 900;
 /// Bytes of the field with the reason for suspicion, without the reason itself and the padding.
 const REASON_BYTES: usize = 32;

@@ -27,13 +27,13 @@ pub(super) fn is_known(
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
 ) -> bool {
-    !concerns(path, host)
+    !applies_to(path, host)
         || !is_welcome(account, host)
         || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
-/// Whether there is no other known reason to refuse the recipient. If there is one, the attempt is
-/// not recorded.
+/// Whether no other reason to refuse the recipient is known. If one is known, no question about
+/// greylisting is asked, so the attempt is not recorded.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
         |listings: &Listings| listings.is_not_looked_up() || listings.refusal().is_some();
@@ -48,7 +48,7 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
 
-/// Whether the owner of the origin has said if the message is deferred. If not, it is asked.
+/// Whether it is known if the message is deferred. If not, the core that knows the origin is asked.
 fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
     let origin = transaction
@@ -74,24 +74,25 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
 
 /// Whether the message of the open transaction is accepted for this recipient now.
 ///
-/// Errors: it is deferred until the client tries again.
+/// Errors: the message is deferred until the client tries again.
 pub(super) fn check(
     path: &ForwardPath<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
-    if !concerns(path, host) {
+    if !applies_to(path, host) {
         return Ok(());
     }
     let Some(transaction) = host.transaction.as_deref_mut() else { return Ok(()) };
     if transaction.deferral == Deferral::None {
         return Ok(());
     }
-    // The owner is asked again with the next recipient.
+    // With the next recipient, the core that knows the origin is asked again.
     transaction.deferral = Deferral::NotAsked;
     Err(RecipientRefusal::Greylisted)
 }
 
-fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
+/// Whether the recipient's mail from this client is greylisted at all.
+fn applies_to(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
     let is_trusted = host.listings().is_some_and(Listings::is_trusted);
     host.cx.store.own.facts.is_greylisting()
         && !path.is_postmaster()

@@ -18,18 +18,18 @@ use super::shared::{Inbound, SmtpCall};
 use super::transaction::InboundTransaction;
 use super::waiting::InboundWaitPoint;
 
-/// What is known of a client beside its address: its login, or its listings.
+/// The knowledge about a client beside its address: its login, or its listings.
 pub(super) enum ClientStatus {
-    /// It is logging in: the result is not known, or its answer is delayed.
+    /// The client is logging in: the result is not known, or the answer is delayed.
     LoggingIn(LoginAttempt),
-    /// It has logged in to this account.
+    /// The client has logged in to this account.
     User(AccountId),
-    /// It was looked up in lists of addresses.
+    /// The client was looked up in lists of addresses.
     External(Listings),
 }
 
 impl ClientStatus {
-    /// The listings of a client, if it was looked up.
+    /// The listings of a client, if the client was looked up.
     pub(super) fn listings(client: Option<&ClientStatus>) -> Option<&Listings> {
         if let Some(ClientStatus::External(listings)) = client { Some(listings) } else { None }
     }
@@ -95,12 +95,13 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         }
     }
 
-    /// The listings of the client, if it was looked up.
+    /// The listings of the client, if the client was looked up.
     pub(super) fn listings(&self) -> Option<&Listings> {
         ClientStatus::listings(self.client.as_deref())
     }
 
-    /// Whether the check of the sender is complete, or not needed. Otherwise the check continues.
+    /// Whether the SPF check of the sender is complete, or not needed. Otherwise, continues the
+    /// check.
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;
@@ -117,7 +118,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         )
     }
 
-    /// Whether the rate limits allow the client this action now. If so, it is counted.
+    /// Whether the rate limits allow the client this action now. If so, counts the action.
     pub(super) fn may_do(&mut self, action: RateLimitedAction) -> bool {
         limits::may_do(action, self.caller, &mut self.inbound.rate_limits, self.cx)
     }

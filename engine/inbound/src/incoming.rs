@@ -1,5 +1,5 @@
-//! A message on its way into the store: first our trace fields, then its bytes, which are hashed
-//! for a signature as they are stored.
+//! A message on its way into the store: first our trace fields, then the bytes of the message. If
+//! the message will be signed, its bytes are hashed as they are stored.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -22,15 +22,15 @@ use super::trace::Trace;
 /// A message on its way into the store.
 pub(super) struct IncomingMessage {
     pub(super) delivery: DeliveryHandle,
-    /// The fields above it that are not in the store yet.
+    /// The bytes above the message that are not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) queue_id: QueueId,
-    /// The address of the account that submits it.
+    /// The address of the account that submits the message. Empty: the client has not logged in.
     pub(super) author: String,
     pub(super) revision: Revision,
     /// The checks of an external message.
     pub(super) proof: Option<Box<DmarcCheck>>,
-    /// The question to the filter, if it is asked.
+    /// The question to the filter, if the filter is asked about the message.
     pub(super) inquiry: Option<Box<FilterQuery>>,
     /// The signing of a submitted message.
     pub(super) signing: Option<Box<Signing>>,
@@ -38,12 +38,12 @@ pub(super) struct IncomingMessage {
 }
 
 impl IncomingMessage {
-    /// Whether check results are written above it.
+    /// Whether check results are written above the message.
     pub(super) fn inbound_policy_applies(&self) -> bool {
         self.proof.is_some() || self.inquiry.is_some()
     }
 
-    /// Puts the next bytes of the message into the store. Returns how many were taken.
+    /// Puts the next bytes of the message into the store. Returns the number of bytes taken.
     pub(super) fn put(
         &mut self,
         bytes: &[u8],
@@ -59,7 +59,8 @@ impl IncomingMessage {
         })
     }
 
-    /// Puts the fields above it into the store. False: there is no space for all of them.
+    /// Puts the bytes above the message into the store. Returns false if there was no space for all
+    /// of them.
     fn put_head(
         &mut self,
         store: &mut ShardedStore,
@@ -73,8 +74,8 @@ impl IncomingMessage {
         Ok(self.head.is_empty())
     }
 
-    /// The message is complete: puts the remaining bytes into the store. False: there is no space
-    /// for all of it.
+    /// The message is complete: puts the remaining bytes into the store. Returns false if there was
+    /// no space for all of them.
     pub(super) fn complete(
         &mut self,
         trace: &mut Trace,
@@ -118,19 +119,19 @@ impl IncomingMessage {
     }
 }
 
-/// How far the end of a message has come.
+/// The progress of a message after its last byte.
 pub(super) enum EndOfData {
-    /// More bytes of it are expected.
+    /// More bytes of the message are expected.
     NotYet,
-    /// Missing fields go into the store.
+    /// The last bytes and missing fields are written into the store.
     Revising,
-    /// Its origin is being checked.
+    /// The origin of the message is being checked.
     Proving,
     /// The filter is being asked.
     Asking,
     /// A signature is being computed.
     Signing,
-    /// The fields above it go into the store.
+    /// The final fields above the message are written into the store.
     FinalFields(FinalFields),
     Committed,
 }
@@ -143,7 +144,7 @@ pub(super) struct FinalFields {
 }
 
 impl EndOfData {
-    /// Whether it waits for buffer space in the store, if it waits.
+    /// Whether the message waits for buffer space in the store, if it waits at all.
     pub(super) fn waits_for_room(&self) -> bool {
         matches!(self, EndOfData::Revising | EndOfData::FinalFields(_))
     }

@@ -6,7 +6,7 @@ use smtp::RecipientRefusal;
 
 use super::context::SmtpContext;
 
-/// Whether the rate limits allow the client this action now. If so, it is counted.
+/// Whether the rate limits allow the client this action now. If so, counts the action.
 pub(super) fn may_do(
     action: RateLimitedAction,
     caller: Caller,
@@ -16,7 +16,7 @@ pub(super) fn may_do(
     !cx.inbound_policy_applies(caller) || rate_limits.may(action, caller.address, cx.turn.now)
 }
 
-/// Whether a client may name one more recipient. It is not counted.
+/// Checks whether a client may name one more recipient, without counting the recipient.
 ///
 /// Errors: too many recipients recently, or too many unknown recipients. The client does not learn
 /// whether this recipient exists.
@@ -35,7 +35,7 @@ pub(super) fn could_name_another(
     }
 }
 
-/// As above, and counts the recipient if it is allowed.
+/// As [`could_name_another`], and counts the recipient if it is allowed.
 pub(super) fn may_name_another(
     caller: Caller,
     rate_limits: &mut ClientRateLimits,
@@ -48,7 +48,7 @@ pub(super) fn may_name_another(
     Ok(())
 }
 
-/// Notes a refused recipient. A client that named an unknown recipient may have guessed.
+/// Counts a refused recipient that does not exist. The client may have guessed its address.
 pub(super) fn note_guess(
     refusal: RecipientRefusal,
     caller: Caller,

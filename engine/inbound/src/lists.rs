@@ -1,10 +1,10 @@
 //! Lists of addresses (DNSBL and DNSWL, RFC 5782). The configuration names them. Name servers are
 //! asked about an external client when it names the first recipient.
 //!
-//! | the client is on | |
+//! | the client is on | effect |
 //! |---|---|
 //! | a list of `dnsbl` | recipients but the postmaster are refused (554 5.7.1) with list and text |
-//! | a list of `dnsbl_junk` | its mail goes to Junk, for that reason |
+//! | a list of `dnsbl_junk` | the client's mail goes to Junk, with the listing as the reason |
 //! | a list of `dnswl` | neither applies |
 //!
 //! Invariants:
@@ -32,11 +32,11 @@ use resolver::{Known, QuestionNumber};
 use super::context::SmtpContext;
 use super::waiting::name_known_at;
 
-/// How long the lists may take.
+/// How long the answers of all lists may take.
 const PATIENCE: Micros = Micros::from_secs(5);
 /// How long a list that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
-/// Characters of a list's text that are kept.
+/// The most characters of a list's text that are kept.
 const WORDS_MAX: usize = 200;
 
 /// The lists, and the number of clients that are being looked up.
@@ -59,7 +59,7 @@ enum Meaning {
     Trusted,
 }
 
-/// The listings of a client, as far as known.
+/// The listings of a client that are known so far.
 pub(super) struct Listings {
     /// The questions that are not answered.
     asked: Vec<(QuestionNumber, ListQuery)>,
@@ -77,14 +77,14 @@ pub(super) struct Listings {
 enum ListQuery {
     /// Whether the client is listed.
     Whether(usize),
-    /// Why it is listed.
+    /// The list's text about a listed client.
     Why(usize),
 }
 
 struct Listing {
     list: usize,
     meaning: Meaning,
-    /// The sentence that the client is listed, with the list's text.
+    /// A sentence which says that the client is listed, with the list's text.
     reason: String,
 }
 
@@ -132,15 +132,16 @@ impl Listings {
         }
         let until = cx.turn.now + PATIENCE;
         let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut standing = Listings { asked, put_off, until, listings, is_limited: false };
+        let mut listings_so_far = Listings { asked, put_off, until, listings, is_limited: false };
         for number in 0..lists.lists.len() {
-            standing.ask(ListQuery::Whether(number), caller, lists, cx);
+            listings_so_far.ask(ListQuery::Whether(number), caller, lists, cx);
         }
-        lists.searches += usize::from(!standing.asked.is_empty());
-        Some(standing)
+        lists.searches += usize::from(!listings_so_far.asked.is_empty());
+        Some(listings_so_far)
     }
 
-    /// Whether the lookup is complete. If not, sets the deadline for it.
+    /// Whether the lookup is complete. If not, sets the deadline of the connection to the end of
+    /// the lookup.
     pub(super) fn is_known(&self, caller: Caller, cx: &mut SmtpContext<'_>) -> bool {
         if self.asked.is_empty() {
             return true;
@@ -150,7 +151,7 @@ impl Listings {
         false
     }
 
-    /// Takes in an answer. Returns whether it was the last one.
+    /// Takes an answer of name servers. Returns whether all questions are answered.
     ///
     /// Errors: the answer belongs to another question.
     pub(super) fn name_known(
@@ -184,7 +185,8 @@ impl Listings {
         Ok(is_last)
     }
 
-    /// Ends the lookup: the rest stays unknown. False: nothing was asked.
+    /// Ends the lookup: listings without an answer stay unknown. Returns false if no question
+    /// waits.
     pub(super) fn forget(&mut self, lists: &mut Lists, now: Instant) -> bool {
         if self.asked.is_empty() {
             return false;
@@ -283,7 +285,8 @@ impl Listings {
     }
 }
 
-/// Whether an answer means "listed" (RFC 5782 section 2.1), and not that the question was wrong.
+/// Whether an answer means "listed" (RFC 5782 section 2.1). Some answers mean that the list refuses
+/// the question.
 fn is_listing(answer: &Answer) -> bool {
     answer.records.iter().any(|record| match record {
         Record::Address(IpAddr::V4(address)) => {

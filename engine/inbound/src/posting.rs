@@ -33,7 +33,7 @@ use super::transaction::InboundTransaction;
 
 /// The most bytes of a recipient in an envelope, beside its address and its original address.
 const RECIPIENT_OVERHEAD: usize = 8;
-/// The same for a recipient with report parameters.
+/// As [`RECIPIENT_OVERHEAD`], for a recipient with report parameters.
 const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();
 
 /// The part of an open transaction for the queue: remote recipients, and the reports that the
@@ -69,7 +69,7 @@ impl Wishes {
         *self == Wishes::default()
     }
 
-    /// The bytes of a recipient in an envelope, if its address has this many.
+    /// The bytes that a recipient takes in an envelope. `address`: the length of its address.
     fn envelope_bytes(&self, address: usize) -> usize {
         let overhead = if self.are_none() { RECIPIENT_OVERHEAD } else { WISHES_OVERHEAD };
         address + overhead + self.original.as_ref().map_or(0, String::len)
@@ -86,7 +86,7 @@ impl Wishes {
 }
 
 impl RemotePart {
-    /// Takes in the parameters of MAIL.
+    /// Stores the parameters of MAIL.
     pub(super) fn note(&mut self, mail: &Mail<'_>) {
         self.is_eight_bit = mail.body != BodyType::SevenBit;
         self.is_utf8 = mail.character_set == CharacterSet::Utf8;
@@ -97,14 +97,14 @@ impl RemotePart {
 
     /// Whether the message goes to the queue: a recipient is remote, the message is held, or a
     /// success report is wanted.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(super) fn goes_to_queue(&self) -> bool {
         let is_told =
             |(_, wishes): &(AccountId, Wishes)| wishes.notify.is_some_and(|notify| notify.success);
         !self.elsewhere.is_empty() || self.held_until.is_some() || self.here.iter().any(is_told)
     }
 
     /// The addresses of the remote recipients.
-    pub(super) fn people_elsewhere(&self) -> Vec<String> {
+    pub(super) fn remote_addresses(&self) -> Vec<String> {
         self.elsewhere.iter().map(|(address, _)| address.clone()).collect()
     }
 
@@ -125,7 +125,8 @@ impl InboundTransaction {
         self.recipients.push(recipient);
         let is_asked = !wishes.are_none();
         self.posting.here.extend(is_asked.then_some((recipient.account, wishes)));
-        let checked = if self.posting.is_wanted() { self.check_envelope(store) } else { Ok(()) };
+        let checked =
+            if self.posting.goes_to_queue() { self.check_envelope(store) } else { Ok(()) };
         if checked.is_err() {
             self.recipients.pop();
             self.posting.here.truncate(self.posting.here.len() - usize::from(is_asked));
@@ -153,10 +154,10 @@ impl InboundTransaction {
     pub(super) fn named(&self, store: &ShardedStore) -> Vec<String> {
         let here =
             self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
-        here.chain(self.posting.people_elsewhere()).collect()
+        here.chain(self.posting.remote_addresses()).collect()
     }
 
-    /// Whether all recipients fit into an envelope.
+    /// Checks that all recipients fit into an envelope.
     fn check_envelope(&self, store: &ShardedStore) -> Result<(), RecipientRefusal> {
         let InboundTransaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {
@@ -170,15 +171,15 @@ impl InboundTransaction {
         if fits { Ok(()) } else { Err(RecipientRefusal::TooMany) }
     }
 
-    /// Begins the delivery of the message, or of its entries in the outbox. Returns the bytes above
-    /// it.
+    /// Begins the delivery of the message to its recipients, or into the outbox. Also returns the
+    /// bytes above the message, such as the envelope.
     pub(super) fn begin(
         &self,
         account: Option<AccountId>,
         store: &mut ShardedStore,
     ) -> Result<(DeliveryHandle, Vec<u8>), MessageRefusal> {
         let Some(account) =
-            account.or(self.posting.postmaster).filter(|_| self.posting.is_wanted())
+            account.or(self.posting.postmaster).filter(|_| self.posting.goes_to_queue())
         else {
             let delivery = store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((delivery, Vec::new()));

@@ -1,15 +1,16 @@
 //! Whether a recipient has space for a message, before the message comes (RFC 5321 section
 //! 4.5.3.1.10, RFC 3463 X.2.2).
 //!
-//! | | |
+//! | space | reply |
 //! |---|---|
 //! | the message does not fit into the mailboxes now | 452 4.2.2: it can be tried again later |
 //! | the message is larger than the quota | 552 5.2.2: it never fits |
 //!
 //! The client declares the size of a message (SIZE, RFC 1870); otherwise the message counts as
-//! empty until it is there. Then the store decides by its exact size (`store::quotas`), for all
+//! empty until it has arrived. Then the store decides by its exact size (`store::quotas`), for all
 //! recipients together. So a client that declares no size may name several recipients only if each
-//! has space for the largest message. Other recipients need a transaction of their own (452 4.5.3).
+//! has space for the largest message. Each other recipient needs a separate transaction (452
+//! 4.5.3).
 //!
 //! The usage of an account on another core is asked of that core, and RCPT waits for the answer.
 
@@ -26,7 +27,7 @@ use super::waiting::replied_at;
 /// The most bytes that the store adds to a message.
 const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
 
-/// The usage of the account that RCPT names, as far as known.
+/// The usage of the account that RCPT names, if it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum KnownUsage {
     #[default]
@@ -45,7 +46,8 @@ pub(super) enum AvailableSpace {
 }
 
 impl KnownUsage {
-    /// Whether the account's usage is known, or does not matter. If not, it is asked for.
+    /// Whether the account's usage is known, or does not matter. If not, the core that owns the
+    /// account is asked.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,
@@ -66,7 +68,7 @@ impl KnownUsage {
         used.is_some()
     }
 
-    /// Takes in the usage of an account. Returns whether it was asked for.
+    /// Takes the usage of an account. Returns whether the session waits for it.
     pub(super) fn learn(&mut self, Used { account, usage }: Used) -> bool {
         let is_asked = *self == KnownUsage::Asked(account);
         if is_asked {
@@ -91,7 +93,7 @@ impl KnownUsage {
 
     /// As [`KnownUsage::take_room`], but the usage stays known.
     ///
-    /// Errors: it has no space, or the usage is unknown.
+    /// Errors: the account has no space, or its usage is unknown.
     pub(super) fn room(
         &self,
         account: AccountId,
@@ -101,14 +103,14 @@ impl KnownUsage {
     ) -> Result<AvailableSpace, RecipientRefusal> {
         let Some(allowed) = allowed(account, cx) else { return Ok(AvailableSpace::AnySize) };
         // Forwarded mail goes through the outbox.
-        let sends_on = cx.directory.forwards(cx.store, account);
+        let is_forwarding = cx.directory.forwards(cx.store, account);
         let KnownUsage::Known(known, usage) = *self else {
             return Err(RecipientRefusal::Unavailable);
         };
         if known != account {
             return Err(RecipientRefusal::Unavailable);
         }
-        if sends_on && usage.outbox >= allowed / OUTBOX_PART {
+        if is_forwarding && usage.outbox >= allowed / OUTBOX_PART {
             return Err(RecipientRefusal::MailboxFull);
         }
         let has_room = |octets: u64| {
@@ -126,6 +128,7 @@ impl KnownUsage {
     }
 }
 
+/// The quota of an account in bytes. `None`: the account cannot have reached its quota.
 fn allowed(account: AccountId, cx: &SmtpContext<'_>) -> Option<u64> {
     let directory = cx.directory;
     let store = &cx.store.own.store;

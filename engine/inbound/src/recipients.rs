@@ -3,12 +3,12 @@
 //! | recipient | where the message goes |
 //! |---|---|
 //! | an account | into its inbox, or into the outbox from which its mail is forwarded |
-//! | our address for a forwarded message's sender (SRS) | out again, if the reverse path is empty |
+//! | our address for a forwarded message's sender (SRS) | out again, if its reverse path is empty |
 //! | a remote address, named by a logged-in client | out again |
 //!
 //! A message that goes out again is not checked here (DMARC, lists, filter): the next server does
 //! that. So a message from a client without a login is either for accounts or goes out again. The
-//! second kind of recipient is refused with 452, and the client sends it a message of its own.
+//! second kind of recipient is refused with 452, and the client sends it a separate message.
 
 use alloc::boxed::Box;
 
@@ -23,8 +23,7 @@ use super::posting::Wishes;
 use super::transaction::InboundTransaction;
 use super::{greylist, limits};
 
-/// Whether everything is known that the answer to RCPT needs. If not, the next step towards it is
-/// started.
+/// Whether all facts for the answer to RCPT are known. If not, asks the next question.
 pub(super) fn may_answer(
     path: &ForwardPath<'_>,
     greeting_name: &str,
@@ -37,7 +36,7 @@ pub(super) fn may_answer(
         && greylist::is_known(path, account, greeting_name, host)
 }
 
-/// Whether the client's listings are known, or not needed. If not, the lists are asked.
+/// Whether the client's listings are known, or not needed. If not, begins or continues the lookup.
 fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     if path.is_postmaster() || host.inbound.lists.are_none() {
         return true;
@@ -50,7 +49,8 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     ClientStatus::listings(client.as_deref()).is_none_or(|listings| listings.is_known(*caller, cx))
 }
 
-/// Whether the account's usage is known, or not needed. If not, its owner is asked.
+/// Whether the account's usage is known, or not needed. If not, the core that owns the account is
+/// asked.
 fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction, .. } = host;
     transaction
@@ -77,7 +77,7 @@ pub(super) fn name(
         }
     }
     limits::may_name_another(host.caller, &mut host.inbound.rate_limits, host.cx)?;
-    let added = match is_returning(path, host) {
+    let added = match add_original_sender(path, host) {
         Ok(true) => Ok(()),
         Ok(false) => add_recipient(named, host),
         Err(refusal) => Err(refusal),
@@ -95,12 +95,12 @@ pub(super) fn name(
     Ok(())
 }
 
-/// Whether an address stands for the sender of a message that was forwarded: that sender gets the
-/// bounces.
+/// Whether a recipient address stands for the sender of a message that was forwarded (SRS). If so,
+/// the sender becomes a recipient, and gets the bounce.
 ///
-/// Errors: the address has an invalid hash, or the message has a reverse path: its sender can write
-/// to the original address.
-fn is_returning(
+/// Errors: the address has an invalid hash, or the message is no bounce because it has a reverse
+/// path.
+fn add_original_sender(
     path: &ForwardPath<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<bool, RecipientRefusal> {
@@ -149,7 +149,7 @@ fn add_recipient(
     let Some(transaction) = host.transaction.as_mut() else {
         return Err(RecipientRefusal::Unavailable);
     };
-    if !is_user && transaction.posting.is_wanted() {
+    if !is_user && transaction.posting.goes_to_queue() {
         return Err(RecipientRefusal::TooMany);
     }
     match recipient {

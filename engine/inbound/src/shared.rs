@@ -29,13 +29,13 @@ pub struct Inbound {
     #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
     pub(super) transactions: Vec<Box<InboundTransaction>>,
     pub(super) trace: Trace,
-    /// What clients have done lately.
+    /// The recent actions of clients.
     pub(super) rate_limits: ClientRateLimits,
-    /// How long an external client must wait for the greeting.
+    /// The delay of the greeting to an external client.
     pub(super) greeting_delay: Option<Micros>,
     /// Lists of addresses that clients are looked up in.
     pub(super) lists: Lists,
-    /// The filter that is asked about messages, if there is one.
+    /// The filter that is asked about messages, if one is configured.
     pub(super) filter: Option<Filter>,
     pub(super) checks: Checks,
 }
@@ -67,7 +67,7 @@ pub struct InboundInUse {
 }
 
 impl Inbound {
-    /// From the configuration and the values drawn at the start.
+    /// The initial state, from the configuration and the values that are drawn at the start.
     pub fn new(configuration: &Configuration, seed: InboundSeed, wall: UnixTime) -> Inbound {
         let InboundSeed {
             cores,
@@ -104,23 +104,23 @@ impl Inbound {
         self.transactions.is_empty()
     }
 
-    /// Whether other cores must be told of what clients have done.
+    /// Whether actions of clients must be reported to other cores.
     pub fn has_reports(&self) -> bool {
         self.rate_limits.has_reports()
     }
 
-    /// What clients have done lately, in whatever protocol.
+    /// The recent actions of clients in all protocols.
     #[inline]
     pub fn rate_limits(&mut self) -> &mut ClientRateLimits {
         &mut self.rate_limits
     }
 
-    /// How long the client must wait for the greeting, if it must.
+    /// The delay of the greeting to this client, if there is one.
     pub fn greeting_delay(&self, caller: Caller, net: &Net, access: &Access) -> Option<Micros> {
         self.greeting_delay.filter(|_| inbound_policy_applies(caller, net, access))
     }
 
-    /// How much of it is in use now.
+    /// How much of the shared state is in use now.
     pub fn in_use(&self) -> InboundInUse {
         let filter = self.filter.as_ref();
         InboundInUse {
@@ -146,8 +146,8 @@ pub struct InboundSeed {
     pub filter_bytes: usize,
     /// Queue ids for messages that arrive.
     pub queue_ids: QueueIds,
-    /// Random.
+    /// A random key for the table of rate limits.
     pub rate_limits_key: [u8; 16],
-    /// Random.
+    /// A random key for the memory budget of message checks.
     pub proofs_key: [u8; 16],
 }

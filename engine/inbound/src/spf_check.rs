@@ -2,8 +2,9 @@
 //! reverse path authorizes this host (crate `spf`).
 //!
 //! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
-//! way, and none before it has named a local recipient. The result goes into the trace, and is used
-//! by the check of the message (`dmarc_check`). No message is refused for the SPF result alone.
+//! way, and none before the client has named a local recipient. The result goes into the trace, and
+//! is used by the check of the message (`dmarc_check`). No message is refused for the SPF result
+//! alone.
 //!
 //! Invariants:
 //! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. Then, or if a limit of
@@ -45,7 +46,7 @@ pub(super) enum SpfState {
     Sought(Box<Check>),
     /// Complete, with this verdict.
     Found(SpfVerdict),
-    /// Ended by a limit of ours: `temperror`.
+    /// Ended because a limit of ours was reached: `temperror`.
     Limited,
     /// Not needed, or not possible.
     Nothing,
@@ -63,7 +64,7 @@ pub(super) struct Check {
 }
 
 impl SpfState {
-    /// Whether the check is complete. If not, it continues.
+    /// Whether the check is complete, or not needed. If not, continues the check.
     pub(super) fn is_known(
         &mut self,
         (reverse_path, greeting_name): (&str, &str),
@@ -124,7 +125,7 @@ impl SpfState {
         SpfState::Sought(Box::new(check))
     }
 
-    /// Takes in the answer to a question. False: the check does not wait for this answer.
+    /// Takes an answer of name servers. Returns false if the check does not wait for this answer.
     pub(super) fn name_known(
         &mut self,
         number: QuestionNumber,
@@ -146,7 +147,8 @@ impl SpfState {
         true
     }
 
-    /// A deadline has passed: ends the check. False: no check was under way.
+    /// Ends the check with `temperror`, since the deadline has passed. Returns false if no check
+    /// was under way.
     pub(super) fn give_up(&mut self, caller: Caller, checks: &mut Checks) -> bool {
         let is_sought = matches!(self, SpfState::Sought(_));
         if is_sought {
@@ -155,7 +157,7 @@ impl SpfState {
         is_sought
     }
 
-    /// The transaction is over.
+    /// Ends the check, since the transaction is over.
     pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks) {
         self.settle(SpfState::NotSought, caller, checks);
     }

@@ -28,9 +28,9 @@ pub(crate) struct InboundTransaction {
     pub(super) taken: KnownUsage,
     pub(super) permission: Permission,
     pub(super) deferral: Deferral,
-    /// The one recipient has no space for the largest message, and no size is declared.
+    /// Whether the only recipient has no space for the largest message, and no size is declared.
     pub(super) is_narrow: bool,
-    /// Why its message is refused, in the words of the filter.
+    /// Why the message is refused, in the words of the filter.
     pub(super) reason: String,
     pub(super) message: Option<IncomingMessage>,
 }
@@ -66,9 +66,10 @@ impl InboundTransaction {
         self.message = None;
     }
 
-    /// Notes the space of one more recipient.
+    /// Checks the space of one more recipient.
     ///
-    /// Errors: `TooMany` if the end of the message could not be answered for all recipients alike.
+    /// Errors: `TooMany` if the message may fit into the mailbox of one recipient and not into that
+    /// of another. The message gets only one reply for all recipients.
     pub(super) fn note_room(&mut self, room: AvailableSpace) -> Result<(), RecipientRefusal> {
         if !self.recipients.is_empty() && (self.is_narrow || room == AvailableSpace::ThisMessage) {
             return Err(RecipientRefusal::TooMany);

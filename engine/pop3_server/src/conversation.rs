@@ -45,7 +45,7 @@ impl Pop3Conversation {
 
     /// Whether the client is logged in to `account`, or its granted login to `account` waits for
     /// the maildrop.
-    pub fn is_of(&self, account: AccountId) -> bool {
+    pub fn is_logged_in_as(&self, account: AccountId) -> bool {
         let maildrop = self.state.maildrop.as_ref();
         maildrop.is_some_and(|maildrop| maildrop.account() == account)
             || login::awaits_maildrop_of(account, &self.state)
@@ -54,7 +54,7 @@ impl Pop3Conversation {
     /// The password of `account` has changed: ends its session, and refuses a granted login that
     /// waits for the maildrop. The new password decides any other pending login.
     pub fn password_changed(&mut self, account: AccountId, call: &mut Pop3Call<'_>) {
-        if self.is_of(account) {
+        if self.is_logged_in_as(account) {
             self.with(call, |session, host| {
                 login::refuse_granted(session, host);
                 session.password_changed(host);

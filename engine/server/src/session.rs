@@ -383,8 +383,8 @@ impl Session {
     /// Whether the client has logged in to this account, or is about to.
     pub(crate) fn is_of(&self, account: AccountId) -> bool {
         match &self.talk {
-            Talk::Smtp(talk) => talk.is_of(account),
-            Talk::Pop3(talk) => talk.is_of(account),
+            Talk::Smtp(talk) => talk.is_logged_in_as(account),
+            Talk::Pop3(talk) => talk.is_logged_in_as(account),
             Talk::Http(_)
             | Talk::Handshake(_)
             | Talk::Silence

@@ -17,7 +17,7 @@ pub enum Author {
     /// The author is at this domain.
     Of(Name),
     /// The domain cannot be determined, for this reason.
-    Untold(&'static str),
+    Undetermined(&'static str),
 }
 
 const CUT: &str = "the header is too long to find the author";
@@ -29,7 +29,7 @@ const SEVERAL: &str = "the From field has authors of several domains";
 impl Author {
     /// Finds the author in a header. `is_cut`: only the beginning of the header is given.
     pub fn of(header: &[u8], is_cut: bool) -> Author {
-        domain_of_authors(header, is_cut).map_or_else(Author::Untold, Author::Of)
+        domain_of_authors(header, is_cut).map_or_else(Author::Undetermined, Author::Of)
     }
 }
 
