@@ -47,12 +47,12 @@ const LOOKED_AT_MAX: usize = 1024;
 /// The administrative requests of a core.
 pub(super) struct Administration {
     /// The requests that have not begun, each with the ticket for its reply.
-    asked: VecDeque<(Ticket, QueueQuery)>,
+    waiting: VecDeque<(Ticket, QueueQuery)>,
     at_work: FrameTable<Box<AdminRequest>>,
     /// The requests that continue in the next turn.
     again: Vec<FrameId>,
     /// The replies that were not taken yet, each with its ticket.
-    told: VecDeque<(Ticket, QueueReply)>,
+    replies: VecDeque<(Ticket, QueueReply)>,
 }
 
 /// The parts of the core that a step of a request uses.
@@ -91,21 +91,21 @@ enum RequestStep {
 impl Administration {
     pub(super) fn new() -> Administration {
         Administration {
-            asked: VecDeque::new(),
+            waiting: VecDeque::new(),
             at_work: FrameTable::with_capacity(REQUESTS_MAX),
             again: Vec::new(),
-            told: VecDeque::new(),
+            replies: VecDeque::new(),
         }
     }
 
     /// Queues an administrator's request. `asker`: the ticket for the reply.
-    pub(super) fn asked(&mut self, asker: Ticket, query: QueueQuery) {
-        self.asked.push_back((asker, query));
+    pub(super) fn enqueue(&mut self, asker: Ticket, query: QueueQuery) {
+        self.waiting.push_back((asker, query));
     }
 
     /// Takes the next reply of this core, with its ticket.
     pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
-        self.told.pop_front()
+        self.replies.pop_front()
     }
 
     /// Continues the requests that can continue, and begins new ones.
@@ -118,10 +118,10 @@ impl Administration {
         for frame in core::mem::take(&mut self.again) {
             self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {});
         }
-        while let Some((asker, query)) = self.asked.pop_front() {
+        while let Some((asker, query)) = self.waiting.pop_front() {
             match self.at_work.insert(Box::new(AdminRequest::new(asker, query))) {
                 Ok(frame) => self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {}),
-                Err(_) => self.tell(asker, QueueReply::Busy),
+                Err(_) => self.reply(asker, QueueReply::Busy),
             }
         }
     }
@@ -141,24 +141,24 @@ impl Administration {
         match request.go_on(&mut cx) {
             RequestStep::Over(reply) => {
                 self.at_work.remove(frame);
-                self.tell(asker, reply);
+                self.reply(asker, reply);
             }
             RequestStep::Turn => self.again.push(frame),
             RequestStep::Waits => {}
         }
     }
 
-    fn tell(&mut self, asker: Ticket, reply: QueueReply) {
-        self.told.push_back((asker, reply));
+    fn reply(&mut self, asker: Ticket, reply: QueueReply) {
+        self.replies.push_back((asker, reply));
     }
 
-    pub(super) fn are_to_go_on(&self) -> bool {
-        !self.asked.is_empty() || !self.again.is_empty() || !self.told.is_empty()
+    pub(super) fn has_requests_to_continue(&self) -> bool {
+        !self.waiting.is_empty() || !self.again.is_empty() || !self.replies.is_empty()
     }
 
     /// The number of requests that are queued, under way, or answered but not fetched.
     pub(super) fn under_way(&self) -> usize {
-        self.asked.len() + self.at_work.len() + self.told.len()
+        self.waiting.len() + self.at_work.len() + self.replies.len()
     }
 }
 
@@ -178,13 +178,13 @@ impl AdminRequest {
             return RequestStep::Waits;
         }
         match &self.work {
-            QueueRequestKind::Look(_) => self.look(cx),
+            QueueRequestKind::Look(_) => self.list_next(cx),
             QueueRequestKind::Change(_) => self.change(cx),
         }
     }
 
     /// Reads the next entry of a page, or finishes the page.
-    fn look(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
+    fn list_next(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         loop {
             let QueueRequestKind::Look(lines) = &mut self.work else {
                 unreachable!("only a page lists entries")
@@ -205,7 +205,7 @@ impl AdminRequest {
                 Err(refusal) => {
                     // The owner of the account has deleted the entry.
                     if refusal == Refusal::NoSuchMessage
-                        && cx.queue.index.is(place, State::LeftAlone)
+                        && cx.queue.index.has_state(place, State::LeftAlone)
                     {
                         cx.queue.index.gone(place);
                     }
@@ -259,7 +259,7 @@ impl AdminRequest {
         let domain =
             all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
         if record.is_some() {
-            cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
+            cx.queue.set_domain(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
             QueueRequestKind::Look(lines) => {

@@ -101,7 +101,7 @@ impl CoreDestinations {
     }
 
     /// Notes that a destination is down until `until`.
-    pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
+    pub(super) fn went_down(&mut self, destination: &str, until: Instant) {
         self.try_again(destination);
         self.down.insert(destination.into(), until);
         self.ends.insert((until, destination.into()));

@@ -83,7 +83,7 @@ pub(super) struct OutboundConnection {
     messages: u32,
     body: BodyProgress,
     /// The outcomes of the message so far.
-    came: Outcomes,
+    outcomes: Outcomes,
 }
 
 /// The result of a step of the conversation.
@@ -156,7 +156,7 @@ impl OutboundConnection {
             since: parts.turn.now,
             messages: 1,
             body: BodyProgress::Idle,
-            came: Outcomes::new(),
+            outcomes: Outcomes::new(),
         })
     }
 
@@ -185,7 +185,7 @@ impl OutboundConnection {
     }
 
     /// Whether every byte of the message was sent, and the host's reply is awaited.
-    pub(super) fn is_said(&self) -> bool {
+    pub(super) fn is_sent(&self) -> bool {
         self.body == BodyProgress::Over && self.client.output().is_empty()
     }
 
@@ -206,7 +206,7 @@ impl OutboundConnection {
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<ConversationStep, Refusal> {
         loop {
-            self.say(cx.parts);
+            self.send_output(cx.parts);
             match self.client.next_action() {
                 Some(Action::NeedBody) => self.body = BodyProgress::Wanted,
                 Some(Action::BodyAnew) => {
@@ -214,7 +214,7 @@ impl OutboundConnection {
                     reader.rewind();
                 }
                 Some(Action::Done { recipient, outcome }) => {
-                    self.came.push((recipient as u8, outcome))
+                    self.outcomes.push((recipient as u8, outcome))
                 }
                 Some(Action::Idle) => return Ok(ConversationStep::MessageOver),
                 Some(Action::HangUp) => return Ok(ConversationStep::HangUp),
@@ -255,12 +255,12 @@ impl OutboundConnection {
     }
 
     /// Sends the client's output, as far as there is buffer space.
-    fn say(&mut self, parts: &mut OutboundContext<'_>) {
+    fn send_output(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.say(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Gives the client the bytes that have arrived.
-    pub(super) fn hear(&mut self, parts: &mut OutboundContext<'_>) {
+    pub(super) fn receive(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.hear(&mut self.client, parts.turn, parts.connections);
     }
 
@@ -316,7 +316,7 @@ impl OutboundConnection {
     /// Sends this message on the kept connection.
     pub(super) fn reuse(&mut self, message: OutgoingMessage) {
         assert!(
-            self.is_kept() && self.came.is_empty(),
+            self.is_kept() && self.outcomes.is_empty(),
             "a connection carries one message at a time"
         );
         (self.usage, self.body) = (ConnectionUse::Message, BodyProgress::Idle);
@@ -327,7 +327,7 @@ impl OutboundConnection {
     /// Sends QUIT, and closes the connection when everything is sent.
     pub(super) fn say_goodbye(&mut self, parts: &mut OutboundContext<'_>) {
         self.client.quit();
-        self.say(parts);
+        self.send_output(parts);
         self.transport.close(parts.turn, parts.connections);
     }
 
@@ -338,11 +338,11 @@ impl OutboundConnection {
 
     /// Takes the outcomes for the message's recipients.
     pub(super) fn take_outcomes(&mut self) -> Outcomes {
-        core::mem::take(&mut self.came)
+        core::mem::take(&mut self.outcomes)
     }
 
     /// Whether a reused connection ended before the host saw its last message.
-    pub(super) fn was_over(&self) -> bool {
+    pub(super) fn ended_unused(&self) -> bool {
         let is_of_connection = |cause: &Cause| match cause {
             Cause::Lost(lost) => *lost != Lost::GivenUp,
             Cause::Refused(reply) => reply.code == CLOSING,
@@ -350,7 +350,7 @@ impl OutboundConnection {
         };
         let is_early = |stage: SmtpStage| stage < SmtpStage::Message || stage == SmtpStage::Rest;
         self.messages > 1
-            && self.came.iter().all(|(_, outcome)| match outcome {
+            && self.outcomes.iter().all(|(_, outcome)| match outcome {
                 DeliveryOutcome::Later(reason) => {
                     is_early(reason.stage) && is_of_connection(&reason.cause)
                 }
@@ -371,7 +371,7 @@ impl OutboundConnection {
             _ => false,
         };
         let is_tls = self.secured.is_some() && self.host.tls == TlsMode::IfOffered;
-        if !is_tls || self.came.is_empty() || !self.came.iter().all(is_to_blame) {
+        if !is_tls || self.outcomes.is_empty() || !self.outcomes.iter().all(is_to_blame) {
             return None;
         }
         Some(MailHost { tls: TlsMode::Never, rule: None, ..self.host.clone() })
@@ -388,8 +388,8 @@ impl OutboundConnection {
             }
             DeliveryOutcome::Delivered(_) => true,
         };
-        let has_none = || self.came.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));
-        self.secured.or_else(has_none).map(|came| (rule, came))
+        let has_none = || self.outcomes.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));
+        self.secured.or_else(has_none).map(|result| (rule, result))
     }
 }
 

@@ -132,7 +132,7 @@ impl DeliveryAttempt {
             why.map(FailureReason::words)
         };
         // A damaged head may become readable later, but an invalid head stays invalid.
-        let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
+        let is_left = self.notice.is_some_and(Notice::is_delivered) && !self.round.is_damaged();
         let DeliveryAttempt { place, destination_try, .. } = self;
         AttemptOutcome { place, next, destination_try, is_left, words }
     }
@@ -198,8 +198,8 @@ impl DeliveryAttempt {
             (Outcome::Changed, Stage::Remove) => self.stage = Stage::Over(None),
             (Outcome::DeliveryReady, Stage::HandOver(_)) => {}
             (Outcome::Delivered, Stage::Commit(kind)) => {
-                self.delivery.came();
-                self.came(kind);
+                self.delivery.committed();
+                self.delivered_locally(kind);
             }
             (
                 Outcome::Refused(refusal),
@@ -324,7 +324,7 @@ impl DeliveryAttempt {
                 AttemptProgress::Over(Some(Instant::START))
             }
             Stage::Converse
-                if self.connection.as_ref().is_some_and(|connection| connection.is_said()) =>
+                if self.connection.as_ref().is_some_and(|connection| connection.is_sent()) =>
             {
                 AttemptProgress::Waits
             }
@@ -385,7 +385,7 @@ impl DeliveryAttempt {
     /// Repeats the request in the next turn. The queue page shows why a mark is not made.
     fn repeat_request(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if refusal != Refusal::Busy {
-            cx.queue.index.said(self.place, FailureReason::Unmarked.words());
+            cx.queue.index.remember_result(self.place, FailureReason::Unmarked.words());
         }
         AttemptProgress::Turn
     }
@@ -434,7 +434,7 @@ impl DeliveryAttempt {
         cx: &mut AttemptCx<'_, '_>,
     ) {
         match (kind, refusal) {
-            (_, Refusal::Arrived) => self.came(kind),
+            (_, Refusal::Arrived) => self.delivered_locally(kind),
             (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
                 cx.queue.index.tried(self.place);
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
@@ -464,8 +464,8 @@ impl DeliveryAttempt {
     }
 
     /// Records the result for a local recipient.
-    fn settle_here(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
-        self.settle(bit, come, cx);
+    fn settle_here(&mut self, bit: u8, result: DeliveryResult, cx: &AttemptCx<'_, '_>) {
+        self.settle(bit, result, cx);
         self.stage = Stage::Choose;
     }
 

@@ -157,7 +157,7 @@ impl DestinationRoute {
     }
 
     /// Sets the recipients that the route is for.
-    pub(super) fn is_for(&mut self, recipient_bits: u16) {
+    pub(super) fn set_recipients(&mut self, recipient_bits: u16) {
         self.recipient_bits = recipient_bits;
     }
 
@@ -228,19 +228,19 @@ impl DestinationRoute {
 
     /// Counts the TLS result of a connection, if its first message is over.
     pub(super) fn count_tls(&self, connection: &OutboundConnection, cx: &mut AttemptCx<'_, '_>) {
-        if let Some((rule, came)) = connection.to_be_counted() {
-            cx.queue.count_tls(&self.destination, rule, came, cx.parts.turn.wall);
+        if let Some((rule, result)) = connection.to_be_counted() {
+            cx.queue.count_tls(&self.destination, rule, result, cx.parts.turn.wall);
         }
     }
 
     /// Takes the result of a connection that is over. It counts, unless the host said nothing about
     /// the recipients and another host can be called.
-    pub(super) fn heard(
+    pub(super) fn connection_ended(
         &mut self,
         connection: &mut OutboundConnection,
         condition: Readability,
     ) -> HostAnswer {
-        if connection.was_over() {
+        if connection.ended_unused() {
             (self.knowledge, self.asked, self.missed) = (Knowledge::default(), None, None);
             self.fetched = FetchedPolicy::NotTried;
             self.hosts.clear();
@@ -252,9 +252,9 @@ impl DestinationRoute {
         }
         let (host, reporter) = (connection.host().cloned(), connection.reporter());
         let host = host.as_ref();
-        let mut came = connection.take_outcomes();
+        let mut outcomes = connection.take_outcomes();
         if let Leaving::By(_) = self.leaving {
-            came = came
+            outcomes = outcomes
                 .into_iter()
                 .map(|(bit, outcome)| (bit, smarthosts::mendable(outcome)))
                 .collect();
@@ -263,7 +263,7 @@ impl DestinationRoute {
         let is_damaged = |(_, outcome): &(u8, DeliveryOutcome)| {
             condition == Readability::Damaged && is_given_up(outcome)
         };
-        let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
+        let (damaged, outcomes): (Outcomes, Outcomes) = outcomes.into_iter().partition(is_damaged);
         // A reply before a recipient was named is about the host. The next host may reply
         // differently.
         let is_of_host = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
@@ -272,8 +272,8 @@ impl DestinationRoute {
             }
             DeliveryOutcome::Delivered(_) => false,
         };
-        if damaged.is_empty() && came.iter().all(is_of_host) {
-            let first = came.into_iter().next();
+        if damaged.is_empty() && outcomes.iter().all(is_of_host) {
+            let first = outcomes.into_iter().next();
             self.miss(
                 first.map_or(no_host_reached(), |(_, outcome)| result_of(outcome, host, reporter)),
             );
@@ -282,30 +282,31 @@ impl DestinationRoute {
         let damaged = damaged
             .into_iter()
             .map(|(bit, _)| (bit, DeliveryResult::Later(FailureReason::Damaged)));
-        let came = came.into_iter().map(|(bit, outcome)| (bit, result_of(outcome, host, reporter)));
-        HostAnswer::Settled(damaged.chain(came).collect())
+        let outcomes =
+            outcomes.into_iter().map(|(bit, outcome)| (bit, result_of(outcome, host, reporter)));
+        HostAnswer::Settled(damaged.chain(outcomes).collect())
     }
 
     /// Keeps the result of a host that did not count, if it is better than the earlier one. A
     /// temporary result is better than a permanent one. Among temporary results, the first one of a
     /// host that was reached is kept.
-    fn miss(&mut self, come: DeliveryResult) {
+    fn miss(&mut self, result: DeliveryResult) {
         let is_kept = match &self.missed {
             Some(DeliveryResult::Later(
                 FailureReason::NoRoute(Unroutable::Forbidden)
                 | FailureReason::Host(DeliveryFailure { cause: Cause::Lost(Lost::NotMade), .. }, _),
-            )) => !matches!(come, DeliveryResult::Later(_)),
+            )) => !matches!(result, DeliveryResult::Later(_)),
             Some(DeliveryResult::Later(_)) => true,
             _ => false,
         };
         if !is_kept {
-            self.missed = Some(come);
+            self.missed = Some(result);
         }
     }
 
-    /// The result `come` for each recipient.
-    pub(super) fn for_all(&self, come: &DeliveryResult) -> Vec<(u8, DeliveryResult)> {
-        bits(self.recipient_bits).map(|bit| (bit, come.clone())).collect()
+    /// The same result for each recipient.
+    pub(super) fn for_all(&self, result: &DeliveryResult) -> Vec<(u8, DeliveryResult)> {
+        bits(self.recipient_bits).map(|bit| (bit, result.clone())).collect()
     }
 }
 

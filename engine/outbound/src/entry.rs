@@ -41,7 +41,7 @@ pub(super) struct Entry {
     account: AccountId,
     /// The envelope, with only the recipients of the entry.
     envelope: Envelope,
-    nature: EntryKind,
+    kind: EntryKind,
     /// The bits of the recipients that the entry is for.
     wanted: u16,
     /// What the record stores for each recipient.
@@ -69,7 +69,7 @@ impl Entry {
         let wanted = ((1u32 << recipients.len()) - 1) as u16;
         let envelope = Envelope { recipients, ..envelope };
         let header = shown_header(message);
-        Some(Entry { account, envelope, nature: EntryKind::Posted, wanted, packing, header })
+        Some(Entry { account, envelope, kind: EntryKind::Posted, wanted, packing, header })
     }
 
     /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
@@ -77,12 +77,12 @@ impl Entry {
     pub(super) fn arrived(
         account: AccountId,
         envelope: Envelope,
-        nature: EntryKind,
+        kind: EntryKind,
         wanted: u16,
         message: &[u8],
     ) -> Entry {
         let header = shown_header(message);
-        Entry { account, envelope, nature, wanted, packing: Packing::Done, header }
+        Entry { account, envelope, kind, wanted, packing: Packing::Done, header }
     }
 
     /// The account that has the outbox.
@@ -94,14 +94,14 @@ impl Entry {
         &self.envelope
     }
 
-    pub(super) fn nature(&self) -> EntryKind {
-        self.nature
+    pub(super) fn kind(&self) -> EntryKind {
+        self.kind
     }
 
     /// Whether the entry has an envelope. A message that came for an account that forwards its mail
     /// has none.
     pub(super) fn is_posted(&self) -> bool {
-        self.nature == EntryKind::Posted
+        self.kind == EntryKind::Posted
     }
 
     /// The bits of all recipients that the entry is for.

@@ -99,9 +99,9 @@ pub(super) fn arrival(
     });
     let envelope =
         Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
-    let nature = if is_back { EntryKind::Looped } else { EntryKind::Arrived(mark) };
+    let kind = if is_back { EntryKind::Looped } else { EntryKind::Arrived(mark) };
     let message = header.get(message_at..).unwrap_or_default();
-    let entry = Entry::arrived(cx.place.0, envelope, nature, wanted as u16, message);
+    let entry = Entry::arrived(cx.place.0, envelope, kind, wanted as u16, message);
     OpenedEntry::Whole { entry, signatures: 0, message_at: message_at as u32 }
 }
 
@@ -135,7 +135,7 @@ impl Entry {
             ..envelope_of(&reverse_path, addresses)
         };
         let (entry, mut above) = posted(self.account(), &envelope)?;
-        let EntryKind::Arrived(mark) = self.nature() else {
+        let EntryKind::Arrived(mark) = self.kind() else {
             unreachable!("only an arrived message that is not in a loop is forwarded")
         };
         above.extend_from_slice([&delivered_to(own), &mark.field(), seal].concat().as_bytes());
@@ -182,7 +182,7 @@ impl Entry {
     }
 
     /// Whether the sender gets this kind of report about a recipient.
-    pub(super) fn is_told(&self, bit: u8, kind: ReportKind, cx: &AttemptCx<'_, '_>) -> bool {
+    pub(super) fn wants_report(&self, bit: u8, kind: ReportKind, cx: &AttemptCx<'_, '_>) -> bool {
         let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else {
             return false;
         };

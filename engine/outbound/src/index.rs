@@ -163,8 +163,8 @@ impl QueueIndex {
         }
     }
 
-    /// Notes that an entry is for this domain.
-    pub(super) fn is_for(&mut self, place: Place, domain: DomainMark) {
+    /// Sets the domain of an entry's recipients.
+    pub(super) fn set_domain(&mut self, place: Place, domain: DomainMark) {
         if let Some(status) = self.entries.get_mut(&place) {
             status.domain = Some(domain);
         }
@@ -177,15 +177,15 @@ impl QueueIndex {
         }
     }
 
-    /// Whether the operator is to be told that the entry cannot be sent. Returns true once in this
-    /// life.
-    pub(super) fn is_operator_to_be_told(&mut self, place: Place) -> bool {
+    /// Whether the operator must be told that the entry cannot be sent. Returns true only at the
+    /// first call for an entry in this life, and counts the operator as told.
+    pub(super) fn must_tell_operator(&mut self, place: Place) -> bool {
         let status = self.entries.get_mut(&place);
         status.is_some_and(|status| !core::mem::replace(&mut status.is_operator_told, true))
     }
 
     /// Remembers the result of the last attempt.
-    pub(super) fn said(&mut self, place: Place, mut words: String) {
+    pub(super) fn remember_result(&mut self, place: Place, mut words: String) {
         words.truncate(words.floor_char_boundary(WORDS_BYTES_MAX));
         if self.words.len() >= WORDS_MAX && !self.words.contains_key(&place) {
             self.words.pop_first();
@@ -202,7 +202,7 @@ impl QueueIndex {
         self.entries.get(&place).copied()
     }
 
-    pub(super) fn is(&self, place: Place, state: State) -> bool {
+    pub(super) fn has_state(&self, place: Place, state: State) -> bool {
         self.of(place).is_some_and(|status| status.state == state)
     }
 
@@ -221,7 +221,7 @@ impl QueueIndex {
     }
 
     /// Whether an entry waits for its time.
-    pub(super) fn do_some_wait(&self) -> bool {
+    pub(super) fn has_waiting_entries(&self) -> bool {
         !self.waiting.is_empty()
     }
 

@@ -174,7 +174,7 @@ impl Outbound {
     /// Whether [`Outbound::work`] has something to do now.
     #[inline]
     pub fn has_work(&self, store: &Store, now: Instant) -> bool {
-        self.queue.has_work(store, now) || self.administration.are_to_go_on()
+        self.queue.has_work(store, now) || self.administration.has_requests_to_continue()
     }
 
     /// The next time at which there is work even without an event.
@@ -186,7 +186,7 @@ impl Outbound {
     /// Whether the next turn has work that no event announces.
     #[inline]
     pub fn has_to_look(&self) -> bool {
-        self.queue.has_to_look() || self.administration.are_to_go_on()
+        self.queue.has_to_look() || self.administration.has_requests_to_continue()
     }
 
     /// The number of entries that administrators see: all that wait to leave.
@@ -201,7 +201,7 @@ impl Outbound {
 
     /// Queues an administrator's question. `asker`: the ticket for the reply.
     pub fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
-        self.administration.asked(asker, asked);
+        self.administration.enqueue(asker, asked);
     }
 
     /// Takes the next reply of this core, with its ticket.
@@ -349,7 +349,7 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<
         };
         let mut leave = Some(leave);
         step_one(at.frame, attempts, queue, parts, |attempt, cx| {
-            attempt.leave_told(destination, &mut leave, policy, cx)
+            attempt.leave_arrived(destination, &mut leave, policy, cx)
         });
         if let Some(Leave::Granted(_)) = leave {
             let event = DestinationEvent::Ended {

@@ -106,7 +106,7 @@ impl LocalDelivery {
     }
 
     /// Notes that the delivery is durable.
-    pub(super) fn came(&mut self) {
+    pub(super) fn committed(&mut self) {
         self.under_way = None;
     }
 

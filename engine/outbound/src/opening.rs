@@ -35,7 +35,7 @@ pub(super) fn open(
         return OpenedEntry::Unreadable;
     };
     let domain = domain_of(entry.address(0));
-    cx.queue.is_for(cx.place, &domain, &cx.parts.store.own.store);
+    cx.queue.set_domain(cx.place, &domain, &cx.parts.store.own.store);
     OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }
 }
 

@@ -130,7 +130,7 @@ impl ReportWriter<'_> {
         let Self { entry, round, .. } = self;
         let kind = entry.delayed(cx.info()?);
         let done = cx.record().map_or(0, |record| record.done(entry.packing()));
-        let waiting = bits(entry.all() & !done).filter(|bit| entry.is_told(*bit, kind, cx));
+        let waiting = bits(entry.all() & !done).filter(|bit| entry.wants_report(*bit, kind, cx));
         let why = |bit| round.why_later(bit).unwrap_or(&FailureReason::Busy);
         let all: Vec<ReportedRecipient<'_>> =
             waiting.map(|bit| ReportedRecipient::of(bit, why(bit), 4)).collect();

@@ -39,8 +39,8 @@ pub(super) struct Round {
 
 impl Round {
     /// Records the result for a recipient. `next`: when the entry would be tried again.
-    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, next: NextTry) {
-        match come {
+    pub(super) fn settle(&mut self, bit: u8, result: DeliveryResult, next: NextTry) {
+        match result {
             DeliveryResult::Delivered(taken) if taken.reporter == Reporter::Us => {
                 self.to_mark.done(bit);
                 self.taken.push((bit, taken));
@@ -61,7 +61,7 @@ impl Round {
     }
 
     /// Records that a local delivery is durable.
-    pub(super) fn came(&mut self, kind: DeliveryKind) {
+    pub(super) fn delivered_locally(&mut self, kind: DeliveryKind) {
         match kind {
             DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
@@ -156,7 +156,7 @@ impl Round {
 
     /// Notes that the store has refused a local delivery.
     pub(super) fn delivery_refused(&mut self, refusal: Refusal) {
-        self.has_no_room |= is_for_want_of_room(refusal);
+        self.has_no_room |= means_no_space(refusal);
     }
 
     /// Whether there was no space for a delivery.
@@ -167,7 +167,7 @@ impl Round {
 
 /// Whether a mailbox or the disk has no space. This lasts until messages are deleted, or for ever
 /// if a mailbox has no UID left.
-fn is_for_want_of_room(refusal: Refusal) -> bool {
+fn means_no_space(refusal: Refusal) -> bool {
     matches!(
         refusal,
         Refusal::OverQuota

@@ -117,7 +117,7 @@ impl Queue {
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         // Each turn asks for this time, and in most turns nothing waits.
-        let is_any = self.shares.taken() > 0 || self.index.do_some_wait();
+        let is_any = self.shares.taken() > 0 || self.index.has_waiting_entries();
         if is_any { self.first_deadline() } else { None }
     }
 
@@ -220,7 +220,7 @@ impl Queue {
             && let Some(turns) = self.released.last_mut()
         {
             match turns.next(|_| true) {
-                Some(place) if self.index.is(place, State::Behind) => {
+                Some(place) if self.index.has_state(place, State::Behind) => {
                     self.index.set(place, State::Waits(Instant::START));
                 }
                 // An administrator may hold the entry by now.
@@ -233,9 +233,9 @@ impl Queue {
         }
     }
 
-    /// Notes that an entry is for this domain.
-    pub(super) fn is_for(&mut self, place: Place, domain: &str, store: &Store) {
-        self.index.is_for(place, Queue::mark_of(domain, store));
+    /// Sets the domain of an entry's recipients.
+    pub(super) fn set_domain(&mut self, place: Place, domain: &str, store: &Store) {
+        self.index.set_domain(place, Queue::mark_of(domain, store));
     }
 
     /// The mark that stands for a domain.
@@ -258,9 +258,9 @@ impl Queue {
     }
 
     /// Notes that a destination is down until `until`. The attempt that asked for leave is over.
-    pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
+    pub(super) fn destination_down(&mut self, destination: &str, until: Instant) {
         self.calls.ended(destination, false);
-        self.calls.is_down(destination, until);
+        self.calls.went_down(destination, until);
         self.release_entries_behind(destination);
     }
 
@@ -275,7 +275,7 @@ impl Queue {
         let AttemptOutcome { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
         if let Some(words) = words {
-            self.index.said(place, words);
+            self.index.remember_result(place, words);
         }
         let has_tried_none =
             matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
@@ -317,7 +317,7 @@ impl Queue {
         let turns = behind.get_mut(destination)?;
         // An administrator may hold some of the entries by now.
         let next = core::iter::from_fn(|| turns.next(|_| true))
-            .find(|place| index.is(*place, State::Behind));
+            .find(|place| index.has_state(*place, State::Behind));
         if turns.is_empty() {
             behind.remove(destination);
         }
@@ -339,11 +339,12 @@ impl Queue {
         let Queue { behind, index, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };
         let mut turn = || turns.next(|account| shares.has_one_for(account));
-        let next = core::iter::from_fn(&mut turn).find(|place| index.is(*place, State::Behind));
+        let next =
+            core::iter::from_fn(&mut turn).find(|place| index.has_state(*place, State::Behind));
         match next {
             Some(next) => index.set(next, State::Waits(Instant::START)),
             None => turns.one_of_each().into_iter().for_each(|next| {
-                if index.is(next, State::Behind) {
+                if index.has_state(next, State::Behind) {
                     index.set(next, State::Waits(Instant::START));
                 }
             }),

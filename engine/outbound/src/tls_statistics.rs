@@ -24,10 +24,10 @@ impl Queue {
         &mut self,
         domain: &str,
         rule: Rule,
-        came: Result<(), Shortfall>,
+        result: Result<(), Shortfall>,
         wall: UnixTime,
     ) {
-        self.tally.count(domain, rule, came, day(wall));
+        self.tally.count(domain, rule, result, day(wall));
     }
 
     /// The statistics of this core for today and yesterday.
@@ -36,7 +36,7 @@ impl Queue {
             day: counted.day,
             domain: counted.domain.to_string(),
             policy: counted.rule.name(),
-            failure: counted.came.err().map(Shortfall::name),
+            failure: counted.result.err().map(Shortfall::name),
             count: counted.count,
         };
         self.tally.counted(day(wall)).map(row).collect()

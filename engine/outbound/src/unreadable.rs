@@ -60,8 +60,8 @@ impl Notice {
         }
     }
 
-    /// Whether the account was told, and the mark is durable.
-    pub(super) fn is_told(self) -> bool {
+    /// Whether the account has the notice, and the mark of its delivery is durable.
+    pub(super) fn is_delivered(self) -> bool {
         self == Notice::LookedFor
     }
 }
@@ -70,7 +70,7 @@ impl Notice {
 pub(super) fn tell_operator(why: &FailureReason, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let OutboundContext { console, store, .. } = &mut *cx.parts;
-    if cx.queue.index.is_operator_to_be_told(cx.place) {
+    if cx.queue.index.must_tell_operator(cx.place) {
         let (own, why) =
             (store.own.store.account(account).map_or("", |own| own.address()), why.words());
         console.print(format_args!(
@@ -90,7 +90,7 @@ pub(super) fn notice_text(
     let queue_id = cx.queue.queue_ids.draw();
     let hostname = cx.queue.config.hostname();
     let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
-    let (now, came) = (date(cx.parts.turn.wall), date(info.internal_date));
+    let (now, arrived) = (date(cx.parts.turn.wall), date(info.internal_date));
     let text = format!(
         "Date: {now}\r\n\
              From: Mail delivery <postmaster@{hostname}>\r\n\
@@ -105,7 +105,7 @@ pub(super) fn notice_text(
              A message in your outbox cannot be sent:\r\n\
              {why}.\r\n\
              \r\n\
-             {hostname} accepted it on {came}.\r\n\
+             {hostname} accepted it on {arrived}.\r\n\
              Its size is {} bytes, with its envelope.\r\n\
              \r\n\
              It stays in the queue, where the administrators of this server can see it.\r\n\

@@ -28,7 +28,7 @@ use smtp::{Notify, Return};
 
 use crate::outgoing_message::{
     ContentWidth, Envelope, OutgoingRecipient, Script, is_forward_path, is_parameter,
-    is_reverse_path, write_wishes,
+    is_reverse_path, write_report_parameters,
 };
 
 /// The most recipients of an envelope.
@@ -86,7 +86,7 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), UnwritableEnv
     for (place, recipient) in envelope.recipients.iter().enumerate() {
         text.push_str(if place == 0 { TO } else { ",\r\n\t" });
         text.extend(["<", &recipient.address, ">"]);
-        write_wishes(recipient, &mut text);
+        write_report_parameters(recipient, &mut text);
     }
     text.push_str("\r\n");
     if text.len() > BYTES_MAX {

@@ -50,7 +50,8 @@ impl Fetch {
         self.outcome.get_or_insert(Err(why));
     }
 
-    fn look(&mut self) {
+    /// Sets the result if the response is complete.
+    fn read_response(&mut self) {
         if self.outcome.is_none() {
             let read = |text| StsPolicy::read(text).ok_or(Shortfall::PolicyInvalid);
             self.outcome = self
@@ -72,14 +73,14 @@ impl Speaker for Fetch {
 
     fn arrived(&mut self, bytes: &[u8]) {
         self.response.arrived(bytes);
-        self.look();
+        self.read_response();
     }
 
     fn lost(&mut self, lost: Lost) {
         match lost {
             Lost::Closed => {
                 self.response.ended();
-                self.look();
+                self.read_response();
             }
             Lost::Unvouched => self.failed(Shortfall::PolicyUnvouched),
             _ => self.failed(Shortfall::PolicyNotFetched),

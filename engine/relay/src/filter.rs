@@ -125,7 +125,8 @@ impl FilterQuestion {
         self.verdict.as_ref().map(Option::as_ref)
     }
 
-    fn look(&mut self) {
+    /// Sets the result if the response is complete.
+    fn read_response(&mut self) {
         if self.verdict.is_none() {
             self.verdict = self.response.body().map(|text| text.and_then(read));
         }
@@ -145,7 +146,7 @@ impl Speaker for FilterQuestion {
 
     fn arrived(&mut self, bytes: &[u8]) {
         self.response.arrived(bytes);
-        self.look();
+        self.read_response();
     }
 
     fn lost(&mut self, lost: Lost) {
@@ -154,7 +155,7 @@ impl Speaker for FilterQuestion {
         } else {
             self.response.failed()
         }
-        self.look();
+        self.read_response();
     }
 }
 

@@ -76,7 +76,7 @@ impl OutgoingRecipient {
 }
 
 /// Writes the parameters of RCPT that say which reports the sender wants, each after a space.
-pub(crate) fn write_wishes(recipient: &OutgoingRecipient, line: &mut String) {
+pub(crate) fn write_report_parameters(recipient: &OutgoingRecipient, line: &mut String) {
     if let Some(Notify { success, failure, delay }) = recipient.notify {
         let wishes = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
         let words: Vec<_> =

@@ -73,7 +73,7 @@ impl fmt::Display for Reply {
 
 /// A reply, and the extensions that it names if it answers EHLO.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReplyWithExtensions {
     pub(crate) reply: Reply,
     pub(crate) extensions: ServerExtensions,
 }
@@ -94,14 +94,20 @@ pub(crate) struct ReplyReader {
 
 impl ReplyReader {
     /// Takes bytes up to the end of the next reply.
-    pub(crate) fn arrived(&mut self, bytes: &mut &[u8]) -> Result<Option<Heard>, Misbehaviour> {
+    pub(crate) fn arrived(
+        &mut self,
+        bytes: &mut &[u8],
+    ) -> Result<Option<ReplyWithExtensions>, Misbehaviour> {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
             *bytes = rest.get(1..).unwrap_or_default();
             self.keep(line)?;
             if self.line_ended()? == ReplyLine::Last {
                 let ReplyReader { code, enhanced, text, extensions, .. } = core::mem::take(self);
-                return Ok(Some(Heard { reply: Reply { code, enhanced, text }, extensions }));
+                return Ok(Some(ReplyWithExtensions {
+                    reply: Reply { code, enhanced, text },
+                    extensions,
+                }));
             }
         }
         let rest = core::mem::take(bytes);

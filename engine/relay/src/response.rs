@@ -26,8 +26,9 @@ pub(crate) struct Response {
     /// The wanted media type.
     kind: &'static str,
     body_bytes_max: usize,
-    heard: Vec<u8>,
-    /// The range of the body in `heard`, if there is a body. `None`: the response is not complete.
+    received: Vec<u8>,
+    /// The range of the body in `received`, if there is a body. `None`: the response is not
+    /// complete.
     body: Option<Option<Range<usize>>>,
 }
 
@@ -41,7 +42,7 @@ impl Response {
     /// `kind`: the wanted media type, in lower case. A body longer than `body_bytes_max` counts as
     /// none.
     pub(crate) fn of(kind: &'static str, body_bytes_max: usize) -> Response {
-        Response { kind, body_bytes_max, heard: Vec::new(), body: None }
+        Response { kind, body_bytes_max, received: Vec::new(), body: None }
     }
 
     /// Takes bytes of the server.
@@ -49,13 +50,13 @@ impl Response {
         if self.body.is_some() {
             return;
         }
-        self.heard.extend_from_slice(bytes);
+        self.received.extend_from_slice(bytes);
         match self.head() {
-            None if self.heard.len() > HEAD_BYTES_MAX => self.failed(),
+            None if self.received.len() > HEAD_BYTES_MAX => self.failed(),
             None => {}
             Some(Err(())) => self.failed(),
             Some(Ok(head)) => {
-                let arrived = self.heard.len().saturating_sub(head.bytes);
+                let arrived = self.received.len().saturating_sub(head.bytes);
                 match head.length {
                     Some(length) if length > self.body_bytes_max => self.failed(),
                     Some(length) if arrived >= length => {
@@ -72,7 +73,7 @@ impl Response {
     pub(crate) fn ended(&mut self) {
         if self.body.is_none() {
             self.body = Some(match self.head() {
-                Some(Ok(HeadFacts { bytes, length: None })) => Some(bytes..self.heard.len()),
+                Some(Ok(HeadFacts { bytes, length: None })) => Some(bytes..self.received.len()),
                 _ => None,
             });
         }
@@ -85,14 +86,14 @@ impl Response {
 
     /// The body. `None`: the response is not complete. `Some(None)`: it has no usable body.
     pub(crate) fn body(&self) -> Option<Option<&[u8]>> {
-        self.body.as_ref().map(|body| body.clone().and_then(|body| self.heard.get(body)))
+        self.body.as_ref().map(|body| body.clone().and_then(|body| self.received.get(body)))
     }
 
     /// The head, once it is complete. Errors: no usable body follows it.
     fn head(&self) -> Option<Result<HeadFacts, ()>> {
         let mut fields = [EMPTY_HEADER; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
-        match response.parse(&self.heard) {
+        match response.parse(&self.received) {
             Ok(Status::Complete(bytes)) if bytes <= HEAD_BYTES_MAX => {
                 Some(read(&response, self.kind, bytes).ok_or(()))
             }

@@ -41,7 +41,7 @@ pub fn next_attempt(age: Micros, random: u64) -> NextTry {
 }
 
 /// Whether a delay report is due for a message of this age.
-pub fn is_delay_to_be_told(age: Micros) -> bool {
+pub fn is_delay_report_due(age: Micros) -> bool {
     age >= DELAY_NOTICE_AFTER
 }
 

@@ -32,10 +32,10 @@ use crate::outgoing_message::is_reverse_path;
 /// The days that a bounce may take to come back.
 pub const DAYS: u64 = 21;
 /// The number of days that can be distinguished.
-const DAYS_TOLD: u64 = 1024;
+const DAYS_DISTINGUISHED: u64 = 1024;
 const SECONDS_A_DAY: u64 = 24 * 3600;
 /// The number of characters in a hash. Each has five bits.
-const SEAL_CHARACTERS: u32 = 6;
+const HASH_CHARACTERS: u32 = 6;
 const DAY_CHARACTERS: u32 = 2;
 /// The alphabet of RFC 4648 section 6: case does not matter.
 const CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -67,13 +67,13 @@ impl SrsKey {
         let day = characters(day_of(now), DAY_CHARACTERS);
         let rewritten = match first_of(local_part, its_domain) {
             Some((first, rest)) => {
-                let seal = self.seal(&["1", &day].concat(), first, rest);
-                format!("SRS1={seal}{day}={first}={rest}@{domain}")
+                let keyed_hash = self.keyed_hash(&["1", &day].concat(), first, rest);
+                format!("SRS1={keyed_hash}{day}={first}={rest}@{domain}")
             }
             None => {
                 format!(
                     "SRS0={}={day}={its_domain}={local_part}@{domain}",
-                    self.seal(&day, its_domain, local_part)
+                    self.keyed_hash(&day, its_domain, local_part)
                 )
             }
         };
@@ -82,34 +82,35 @@ impl SrsKey {
 
     /// The address that a local part at one of our domains stands for.
     pub fn restore(&self, local_part: &str, now: UnixTime) -> Restored {
-        let Some((kind, sealed)) = sealed_in(local_part) else { return Restored::Plain };
+        let Some((kind, after_scheme)) = parse_scheme(local_part) else { return Restored::Plain };
         let restored = match kind {
-            SrsForm::Plain => self.restore_plain(sealed, now),
-            SrsForm::Rewritten => self.restore_rewritten(sealed, now),
+            SrsForm::Plain => self.restore_plain(after_scheme, now),
+            SrsForm::Rewritten => self.restore_rewritten(after_scheme, now),
         };
         restored.filter(|path| is_reverse_path(path)).map_or(Restored::Nobody, Restored::Of)
     }
 
-    fn restore_plain(&self, sealed: &str, now: UnixTime) -> Option<String> {
-        let mut parts = sealed.splitn(4, '=');
-        let (seal, day, domain, local_part) =
+    fn restore_plain(&self, after_scheme: &str, now: UnixTime) -> Option<String> {
+        let mut parts = after_scheme.splitn(4, '=');
+        let (keyed_hash, day, domain, local_part) =
             (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let is_ours = self.seal(day, domain, local_part).eq_ignore_ascii_case(seal);
+        let is_ours = self.keyed_hash(day, domain, local_part).eq_ignore_ascii_case(keyed_hash);
         (is_ours && is_recent(day, now)?).then(|| format!("{local_part}@{domain}"))
     }
 
-    fn restore_rewritten(&self, sealed: &str, now: UnixTime) -> Option<String> {
-        let mut parts = sealed.splitn(3, '=');
-        let (sealed_day, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
-        let (seal, day) = sealed_day.split_at_checked(SEAL_CHARACTERS as usize)?;
-        let is_ours = self.seal(&["1", day].concat(), first, rest).eq_ignore_ascii_case(seal);
+    fn restore_rewritten(&self, after_scheme: &str, now: UnixTime) -> Option<String> {
+        let mut parts = after_scheme.splitn(3, '=');
+        let (hash_and_day, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
+        let (keyed_hash, day) = hash_and_day.split_at_checked(HASH_CHARACTERS as usize)?;
+        let is_ours =
+            self.keyed_hash(&["1", day].concat(), first, rest).eq_ignore_ascii_case(keyed_hash);
         (is_ours && is_recent(day, now)?).then(|| format!("SRS0{rest}@{first}"))
     }
 
-    /// The keyed hash that protects these parts.
-    fn seal(&self, day: &str, domain: &str, rest: &str) -> String {
-        let sealed = format!("{day}={domain}={rest}").to_ascii_lowercase();
-        characters(self.hash(sealed.as_bytes()), SEAL_CHARACTERS)
+    /// The keyed hash that protects these parts, as text.
+    fn keyed_hash(&self, day: &str, domain: &str, rest: &str) -> String {
+        let text = format!("{day}={domain}={rest}").to_ascii_lowercase();
+        characters(self.hash(text.as_bytes()), HASH_CHARACTERS)
     }
 
     /// The keyed hash of a text (SipHash-2-4), which only this server can compute.
@@ -127,11 +128,12 @@ enum SrsForm {
 
 /// Whether a local part claims to be rewritten.
 pub fn is_rewritten(local_part: &str) -> bool {
-    sealed_in(local_part).is_some()
+    parse_scheme(local_part).is_some()
 }
 
-/// The text after the name of the scheme and its separator.
-fn sealed_in(local_part: &str) -> Option<(SrsForm, &str)> {
+/// The form of a rewritten local part, and the text after the name of the scheme and its separator.
+/// `None`: the local part was not rewritten.
+fn parse_scheme(local_part: &str) -> Option<(SrsForm, &str)> {
     let (name, rest) = local_part.split_at_checked(4)?;
     let kind = match name {
         _ if name.eq_ignore_ascii_case("SRS0") => SrsForm::Plain,
@@ -144,7 +146,7 @@ fn sealed_in(local_part: &str) -> Option<(SrsForm, &str)> {
 /// The first forwarder of an address, and the part that only this forwarder reads. `None`: the
 /// address was not rewritten.
 fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a str)> {
-    match sealed_in(local_part)?.0 {
+    match parse_scheme(local_part)?.0 {
         SrsForm::Plain => Some((domain, local_part.get(4..)?)),
         SrsForm::Rewritten => {
             let mut parts = local_part.get(5..)?.splitn(3, '=');
@@ -158,12 +160,12 @@ fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a st
 /// Whether a day is recent enough. A day in the future comes from a clock that was wrong, and
 /// counts as the oldest day. `None`: the text is not a valid day.
 fn is_recent(day: &str, now: UnixTime) -> Option<bool> {
-    let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
+    let age = (DAYS_DISTINGUISHED + day_of(now) - number(day)?) % DAYS_DISTINGUISHED;
     Some(age <= DAYS)
 }
 
 fn day_of(now: UnixTime) -> u64 {
-    now.seconds() / SECONDS_A_DAY % DAYS_TOLD
+    now.seconds() / SECONDS_A_DAY % DAYS_DISTINGUISHED
 }
 
 /// The lowest bits of a number, five in each character.

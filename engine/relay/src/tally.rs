@@ -93,7 +93,7 @@ pub struct Counted<'a> {
     /// The policy that applied to its hosts.
     pub rule: Rule,
     /// The result.
-    pub came: Result<(), Shortfall>,
+    pub result: Result<(), Shortfall>,
     /// The number of connections.
     pub count: u32,
 }
@@ -110,12 +110,12 @@ pub struct Tally {
 impl Tally {
     /// Counts a TLS result with a host of this domain on this day. Days before yesterday are
     /// forgotten. So are days after today, which come from a wrong clock.
-    pub fn count(&mut self, domain: &str, rule: Rule, came: Result<(), Shortfall>, today: u64) {
+    pub fn count(&mut self, domain: &str, rule: Rule, result: Result<(), Shortfall>, today: u64) {
         self.days.retain(|day, _| is_recent(*day, today));
         let domains = self.days.entry(today).or_default();
         let is_room = domains.keys().filter(|known| &***known != OTHERS).count() < DOMAINS_MAX;
         let domain = if is_room || domains.contains_key(domain) { domain } else { OTHERS };
-        let count = domains.entry(domain.into()).or_default().entry((rule, came)).or_default();
+        let count = domains.entry(domain.into()).or_default().entry((rule, result)).or_default();
         *count = count.saturating_add(1);
     }
 
@@ -126,11 +126,11 @@ impl Tally {
             domains.iter().map(|(domain, counts)| (*day, domain, counts))
         });
         domains.flat_map(|(day, domain, counts)| {
-            counts.iter().map(move |((rule, came), count)| Counted {
+            counts.iter().map(move |((rule, result), count)| Counted {
                 day,
                 domain,
                 rule: *rule,
-                came: *came,
+                result: *result,
                 count: *count,
             })
         })

@@ -158,7 +158,7 @@ impl QueueChange {
             (QueueAction::Hold | QueueAction::Return, State::LeftAlone) => {}
             (QueueAction::Hold | QueueAction::Return | QueueAction::Delete, State::UnderWay) => {
                 recall_attempt(place, cx);
-                if cx.queue.index.is(place, State::UnderWay) {
+                if cx.queue.index.has_state(place, State::UnderWay) {
                     self.result.under_way += 1;
                 } else {
                     self.take_over(place, cx);

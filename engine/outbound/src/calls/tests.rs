@@ -76,7 +76,7 @@ fn down_destinations_are_bounded() {
     let mut calls = CoreDestinations::default();
     let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
     for number in 0..=DOWN_MAX {
-        calls.is_down(&format!("{number}.test"), until(number));
+        calls.went_down(&format!("{number}.test"), until(number));
     }
     assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX, DOWN_MAX));
     assert_eq!(

@@ -24,8 +24,8 @@ impl DeliveryAttempt {
         kind: DeliveryKind,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<StepResult, Refusal> {
-        if self.is_untold(kind, cx) {
-            self.came(kind);
+        if self.is_unwanted_report(kind, cx) {
+            self.delivered_locally(kind);
             return Ok(StepResult::GoesOn);
         }
         let (recipient, above) = self.destination(kind, cx)?;
@@ -102,11 +102,13 @@ impl DeliveryAttempt {
     }
 
     /// Whether the delivery is a report that the sender does not want.
-    fn is_untold(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
+    fn is_unwanted_report(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
         match kind {
-            DeliveryKind::FailureReport(bit) => !self.entry().is_told(bit, ReportKind::Failed, cx),
+            DeliveryKind::FailureReport(bit) => {
+                !self.entry().wants_report(bit, ReportKind::Failed, cx)
+            }
             DeliveryKind::SuccessReport(bit) => {
-                !self.entry().is_told(bit, ReportKind::Delivered, cx)
+                !self.entry().wants_report(bit, ReportKind::Delivered, cx)
             }
             DeliveryKind::Message(..)
             | DeliveryKind::Forward(_)
@@ -133,8 +135,8 @@ impl DeliveryAttempt {
     }
 
     /// Notes that a local delivery is durable.
-    pub(super) fn came(&mut self, kind: DeliveryKind) {
-        self.round.came(kind);
+    pub(super) fn delivered_locally(&mut self, kind: DeliveryKind) {
+        self.round.delivered_locally(kind);
         self.stage = Stage::Choose;
     }
 

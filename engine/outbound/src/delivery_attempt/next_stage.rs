@@ -93,7 +93,7 @@ impl DeliveryAttempt {
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
             return self.start_remote_delivery(open, info, cx);
         }
-        if self.is_delay_to_be_told(waiting, info, record, cx) {
+        if self.is_delay_report_due(waiting, info, record, cx) {
             return Stage::BeginDelivery(DeliveryKind::DelayReport);
         }
         let after = match self.next_attempt(cx) {
@@ -151,7 +151,7 @@ impl DeliveryAttempt {
     /// As [`Self::next_here`], for a message that came for an account that forwards its mail.
     fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
-        if self.entry().nature() == EntryKind::Looped {
+        if self.entry().kind() == EntryKind::Looped {
             self.round.fail(bit, FailureReason::Loop);
             return Some(Stage::Choose);
         }
@@ -255,7 +255,7 @@ impl DeliveryAttempt {
     }
 
     /// Whether a delay report is due, for recipients that still wait.
-    fn is_delay_to_be_told(
+    fn is_delay_report_due(
         &self,
         open: u16,
         info: MessageInfo,
@@ -264,13 +264,13 @@ impl DeliveryAttempt {
     ) -> bool {
         !record.is_delay_reported()
             && !self.round.is_delay_report_deferred()
-            && schedule::is_delay_to_be_told(self.age(info, cx))
-            && bits(open).any(|bit| self.entry().is_told(bit, self.entry().delayed(info), cx))
+            && schedule::is_delay_report_due(self.age(info, cx))
+            && bits(open).any(|bit| self.entry().wants_report(bit, self.entry().delayed(info), cx))
     }
 
     /// Records the result for a recipient.
-    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
-        self.round.settle(bit, come, self.next_attempt(cx));
+    pub(super) fn settle(&mut self, bit: u8, result: DeliveryResult, cx: &AttemptCx<'_, '_>) {
+        self.round.settle(bit, result, self.next_attempt(cx));
     }
 
     /// Ends the attempt at the destination: all recipients of the route are settled.

@@ -50,7 +50,7 @@ impl DeliveryAttempt {
 
     /// Takes the reply of a destination's owner. If this attempt does not wait for the reply,
     /// `leave` stays `Some`.
-    pub(crate) fn leave_told(
+    pub(crate) fn leave_arrived(
         &mut self,
         key: u64,
         leave: &mut Option<Leave>,
@@ -82,7 +82,7 @@ impl DeliveryAttempt {
                 let Some(route) = self.route.take() else {
                     unreachable!("the attempt has no route")
                 };
-                cx.queue.is_down(route.destination(), until);
+                cx.queue.destination_down(route.destination(), until);
                 self.stage = self.not_before(until, route.recipient_bits(), cx);
             }
         }
@@ -97,9 +97,13 @@ impl DeliveryAttempt {
             }
             HostLookup::Hosts => self.stage = Stage::Connect,
             HostLookup::Nowhere(why) => {
-                let come =
+                let settled =
                     if why.is_temporary() { DeliveryResult::Later } else { DeliveryResult::Never };
-                self.settle_all(&come(FailureReason::NoRoute(why)), ConnectionOutcome::Unknown, cx);
+                self.settle_all(
+                    &settled(FailureReason::NoRoute(why)),
+                    ConnectionOutcome::Unknown,
+                    cx,
+                );
             }
         }
         StepResult::GoesOn
@@ -132,7 +136,7 @@ impl DeliveryAttempt {
                 return StepResult::Waits;
             }
             NextHost::Missed => {}
-            NextHost::NoneLeft(come) => self.settle_all(&come, ConnectionOutcome::Failed, cx),
+            NextHost::NoneLeft(result) => self.settle_all(&result, ConnectionOutcome::Failed, cx),
         }
         StepResult::GoesOn
     }
@@ -158,7 +162,7 @@ impl DeliveryAttempt {
                 self.open_connection(cx)
             }
             TransportEvent::Made | TransportEvent::Room => {}
-            TransportEvent::Bytes => self.connected().hear(cx.parts),
+            TransportEvent::Bytes => self.connected().receive(cx.parts),
             TransportEvent::Turn => self.connected().step(cx.parts),
             TransportEvent::Over => self.lost(Lost::Closed, cx),
         }
@@ -217,11 +221,11 @@ impl DeliveryAttempt {
             unreachable!("the attempt has no connection")
         };
         route.count_tls(&connection, cx);
-        match route.heard(&mut connection, condition) {
+        match route.connection_ended(&mut connection, condition) {
             HostAnswer::Anew => self.stage = Stage::LookUpHosts,
             HostAnswer::Next => self.stage = Stage::Connect,
             HostAnswer::Settled(all) => {
-                all.into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
+                all.into_iter().for_each(|(bit, result)| self.settle(bit, result, cx));
                 self.finish_route(ConnectionOutcome::Reached, cx);
             }
         }
@@ -230,11 +234,14 @@ impl DeliveryAttempt {
     /// Settles all recipients of this route with the same result.
     fn settle_all(
         &mut self,
-        come: &DeliveryResult,
+        result: &DeliveryResult,
         how: ConnectionOutcome,
         cx: &mut AttemptCx<'_, '_>,
     ) {
-        self.route().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
+        self.route()
+            .for_all(result)
+            .into_iter()
+            .for_each(|(bit, result)| self.settle(bit, result, cx));
         self.finish_route(how, cx);
     }
 
@@ -280,9 +287,9 @@ impl DeliveryAttempt {
         };
         route.count_tls(connection, cx);
         let is_first = connection.has_first_message();
-        let (came, host, reporter) =
+        let (outcomes, host, reporter) =
             (connection.keep(), connection.host().cloned(), connection.reporter());
-        came.into_iter().for_each(|(bit, outcome)| {
+        outcomes.into_iter().for_each(|(bit, outcome)| {
             self.settle(bit, result_of(outcome, host.as_ref(), reporter), cx)
         });
         self.stage = Stage::Choose;
@@ -298,7 +305,7 @@ impl DeliveryAttempt {
         if !self.keeps_connection() {
             return false;
         }
-        self.route().is_for(recipient_bits);
+        self.route().set_recipients(recipient_bits);
         let message = self.message_for_host();
         self.connected().reuse(message);
         self.reader.rewind();

@@ -56,7 +56,7 @@ fn last_results_are_truncated_and_evicted() {
     let mut index = QueueIndex::default();
     for number in 0..WORDS_MAX as u64 + 10 {
         index.found(place(number), State::Behind);
-        index.said(place(number), "ü".repeat(number as usize % 300));
+        index.remember_result(place(number), "ü".repeat(number as usize % 300));
     }
     assert_eq!(index.words.len(), WORDS_MAX);
     assert!(index.words.values().all(|words| words.len() <= WORDS_BYTES_MAX));

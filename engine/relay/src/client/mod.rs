@@ -46,7 +46,7 @@ use sasl::ClientExchange;
 use crate::extensions::ServerExtensions;
 use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Misbehaviour, Stage};
 use crate::outgoing_message::OutgoingMessage;
-use crate::reply::{Heard, Reply, ReplyReader};
+use crate::reply::{Reply, ReplyReader, ReplyWithExtensions};
 use crate::speaker::Speaker;
 use output::OutputBuffer;
 use transaction::ClientTransaction;
@@ -252,7 +252,7 @@ impl SmtpClient {
         self.actions.retain(|action| *action != Action::Idle);
         match self.state {
             State::Idle => self.begin_transaction(),
-            State::Closed => self.tell_all(),
+            State::Closed => self.report_all(),
             _ => {}
         }
     }
@@ -298,27 +298,27 @@ impl SmtpClient {
         self.extensions.dsn
     }
 
-    fn reply_arrived(&mut self, heard: Heard) {
-        if heard.reply.code == 421 {
-            return self.fail(Cause::Refused(heard.reply), DeliveryOutcome::Later);
+    fn reply_arrived(&mut self, received: ReplyWithExtensions) {
+        if received.reply.code == 421 {
+            return self.fail(Cause::Refused(received.reply), DeliveryOutcome::Later);
         }
         match self.asked.front().copied() {
             Some((asked, end)) if end <= self.output.position() => {
-                if !asked.is_answered_by(&heard.reply) {
-                    return self.misbehaved(Misbehaviour::OutOfPlace(heard.reply.code));
+                if !asked.is_answered_by(&received.reply) {
+                    return self.misbehaved(Misbehaviour::OutOfPlace(received.reply.code));
                 }
                 self.asked.pop_front();
-                self.answered(asked, heard);
+                self.answered(asked, received);
             }
-            _ if matches!(self.state, State::Body | State::End) && heard.reply.class() >= 4 => {
-                self.refused_early(heard.reply);
+            _ if matches!(self.state, State::Body | State::End) && received.reply.class() >= 4 => {
+                self.refused_early(received.reply);
             }
             _ => self.misbehaved(Misbehaviour::Early),
         }
     }
 
-    fn answered(&mut self, asked: SentCommand, heard: Heard) {
-        let (reply, extensions) = (heard.reply, heard.extensions);
+    fn answered(&mut self, asked: SentCommand, received: ReplyWithExtensions) {
+        let (reply, extensions) = (received.reply, received.extensions);
         match asked {
             SentCommand::Greeting => self.greeting_arrived(reply),
             SentCommand::Hello => self.hello_answered(reply, extensions),
@@ -380,7 +380,7 @@ impl SmtpClient {
         self.state = State::Closed;
         self.asked.clear();
         self.output.clear();
-        self.tell_all();
+        self.report_all();
         self.actions.push_back(Action::HangUp);
     }
 
@@ -428,7 +428,7 @@ impl Speaker for SmtpClient {
                 return self.misbehaved(Misbehaviour::Early);
             }
             match self.reader.arrived(&mut bytes) {
-                Ok(Some(heard)) => self.reply_arrived(heard),
+                Ok(Some(received)) => self.reply_arrived(received),
                 Ok(None) => {}
                 Err(misbehaviour) => self.misbehaved(misbehaviour),
             }

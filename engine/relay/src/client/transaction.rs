@@ -11,7 +11,7 @@ use super::{Action, SentCommand, SmtpClient, State};
 use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Stage};
 use crate::outgoing_message::{
     ContentWidth, OutgoingMessage, OutgoingRecipient, Script, is_forward_path, is_parameter,
-    is_reverse_path, write_wishes,
+    is_reverse_path, write_report_parameters,
 };
 use crate::reply::{Enhanced, Reply};
 
@@ -34,7 +34,7 @@ enum RecipientProgress {
     /// RCPT was accepted.
     Accepted,
     /// The outcome was returned to the caller.
-    Told,
+    Reported,
 }
 
 impl ClientTransaction {
@@ -57,7 +57,7 @@ impl SmtpClient {
     /// Begins the transaction. The opening is complete, and no command is under way.
     pub(super) fn begin_transaction(&mut self) {
         self.state = State::Envelope;
-        self.refuse_what_cannot_be();
+        self.end_impossible_recipients();
         let Some(first) = self.next(RecipientProgress::Open, 0) else {
             return self.transaction_over();
         };
@@ -79,7 +79,7 @@ impl SmtpClient {
 
     /// Ends recipients without asking the peer: the peer cannot accept the message, or an address
     /// is not valid.
-    fn refuse_what_cannot_be(&mut self) {
+    fn end_impossible_recipients(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
             (transaction.message.bytes, &transaction.message.envelope, self.extensions);
@@ -93,7 +93,7 @@ impl SmtpClient {
         };
         if let Some(cause) = cause {
             let reason = DeliveryFailure { stage: Stage::Sender, cause };
-            return self.tell(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
+            return self.report_outcome(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
         }
         let of_recipient = |recipient: &OutgoingRecipient| match () {
             () if !is_forward_path(&recipient.address) => Some(Cause::BadAddress),
@@ -103,7 +103,7 @@ impl SmtpClient {
         let causes: Vec<_> = envelope.recipients.iter().map(of_recipient).collect();
         for (index, cause) in causes.into_iter().enumerate() {
             if let Some(cause) = cause {
-                self.tell_one(
+                self.report_one(
                     index,
                     DeliveryOutcome::Never(DeliveryFailure { stage: Stage::Recipient, cause }),
                 );
@@ -143,7 +143,7 @@ impl SmtpClient {
         };
         let mut line = alloc::format!("RCPT TO:<{}>", recipient.address);
         if self.extensions.dsn {
-            write_wishes(recipient, &mut line);
+            write_report_parameters(recipient, &mut line);
         }
         self.ask(SentCommand::Recipient(index), &line);
     }
@@ -157,7 +157,7 @@ impl SmtpClient {
                 self.say_next(0);
             }
             _ => {
-                self.tell(RecipientProgress::Open, &self.refusal(Stage::Sender, reply));
+                self.report_outcome(RecipientProgress::Open, &self.refusal(Stage::Sender, reply));
                 // The peer answers the other commands of the same pipeline too.
                 if self.asked.is_empty() {
                     self.transaction_over();
@@ -179,7 +179,7 @@ impl SmtpClient {
             }
             _ => {
                 let outcome = self.refusal(Stage::Recipient, reply);
-                self.tell_one(index, outcome);
+                self.report_one(index, outcome);
             }
         }
         self.say_next(index + 1);
@@ -209,7 +209,7 @@ impl SmtpClient {
             // 3.1).
             3 => self.end_message(),
             _ => {
-                self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Data, reply));
+                self.report_outcome(RecipientProgress::Accepted, &self.refusal(Stage::Data, reply));
                 self.transaction_over();
             }
         }
@@ -223,7 +223,7 @@ impl SmtpClient {
             State::Body => return self.output.body(octets),
             State::Inspection if !octets.is_ascii() => {
                 let reason = DeliveryFailure { stage: Stage::Sender, cause: Cause::EightBit };
-                self.tell(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
+                self.report_outcome(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
                 self.transaction_over();
             }
             _ => {}
@@ -256,7 +256,7 @@ impl SmtpClient {
             2 => DeliveryOutcome::Delivered(reply),
             _ => self.refusal(Stage::MessageEnd, reply),
         };
-        self.tell(RecipientProgress::Accepted, &outcome);
+        self.report_outcome(RecipientProgress::Accepted, &outcome);
         if let Some(transaction) = &mut self.transaction {
             transaction.is_open = false;
         }
@@ -266,7 +266,7 @@ impl SmtpClient {
     /// Takes the peer's refusal of the rest of the message. It is unknown where the peer expects
     /// the next command, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
-        self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Message, reply));
+        self.report_outcome(RecipientProgress::Accepted, &self.refusal(Stage::Message, reply));
         self.fail(Cause::Lost(Lost::Closed), DeliveryOutcome::Later);
     }
 
@@ -282,27 +282,29 @@ impl SmtpClient {
     }
 
     /// Gives every recipient without an outcome the outcome of the connection, which is over.
-    pub(super) fn tell_all(&mut self) {
+    pub(super) fn report_all(&mut self) {
         if let Some(outcome) = self.end.clone() {
-            self.tell(RecipientProgress::Open, &outcome);
-            self.tell(RecipientProgress::Accepted, &outcome);
+            self.report_outcome(RecipientProgress::Open, &outcome);
+            self.report_outcome(RecipientProgress::Accepted, &outcome);
         }
         self.transaction = None;
     }
 
-    fn tell(&mut self, progress: RecipientProgress, outcome: &DeliveryOutcome) {
+    /// Reports the outcome for all recipients with this progress.
+    fn report_outcome(&mut self, progress: RecipientProgress, outcome: &DeliveryOutcome) {
         let mut next = self.next(progress, 0);
         while let Some(index) = next {
-            self.tell_one(index, outcome.clone());
+            self.report_one(index, outcome.clone());
             next = self.next(progress, index + 1);
         }
     }
 
-    fn tell_one(&mut self, index: usize, outcome: DeliveryOutcome) {
+    /// Reports the outcome for one recipient, unless an outcome was reported already.
+    fn report_one(&mut self, index: usize, outcome: DeliveryOutcome) {
         let Some(transaction) = &mut self.transaction else { return };
         let Some(progress) = transaction.progress.get_mut(index) else { return };
         if let (RecipientProgress::Open | RecipientProgress::Accepted, Some(recipient)) = (
-            mem::replace(progress, RecipientProgress::Told),
+            mem::replace(progress, RecipientProgress::Reported),
             transaction.message.envelope.recipients.get(index),
         ) {
             self.actions.push_back(Action::Done { recipient: recipient.number, outcome });
@@ -319,8 +321,8 @@ impl SmtpClient {
 
     /// The outcome of a refusal.
     fn refusal(&self, stage: Stage, reply: Reply) -> DeliveryOutcome {
-        let may_help =
-            stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
+        let may_help = stage == Stage::Recipient && means_too_many_recipients(&reply)
+            || self.is_for_lack_of_tls(&reply);
         let outcome = if reply.class() == 5 && !may_help {
             DeliveryOutcome::Never
         } else {
@@ -331,7 +333,7 @@ impl SmtpClient {
 
     /// Whether the peer demands TLS for this command, and offers TLS, which could not be used now
     /// (RFC 3207 section 4).
-    fn is_for_want_of_tls(&self, reply: &Reply) -> bool {
+    fn is_for_lack_of_tls(&self, reply: &Reply) -> bool {
         reply.code == WANTS_TLS && self.extensions.starttls && !self.is_secured
     }
 }
@@ -341,7 +343,7 @@ const WANTS_TLS: u16 = 530;
 
 /// Whether a reply means "too many recipients". A 552 to RCPT is the 452 of a server that follows
 /// RFC 821 (RFC 5321 section 4.5.3.1.10), unless its enhanced code says otherwise.
-fn is_too_many(reply: &Reply) -> bool {
+fn means_too_many_recipients(reply: &Reply) -> bool {
     let says_so = |enhanced: Enhanced| (enhanced.subject, enhanced.detail) == (5, 3);
     reply.code == 552 && reply.enhanced.is_none_or(says_so)
 }

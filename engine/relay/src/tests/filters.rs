@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use crate::filter::{FilterEnvelope, FilterQuestion, FilterVerdict};
 use crate::{Lost, Speaker};
 
-fn question(outgoing: &[u8], said: &FilterEnvelope<'_>) -> FilterQuestion {
-    FilterQuestion::about(outgoing.to_vec(), said, "filter.test:11333", Some("secret"))
+fn question(outgoing: &[u8], envelope: &FilterEnvelope<'_>) -> FilterQuestion {
+    FilterQuestion::about(outgoing.to_vec(), envelope, "filter.test:11333", Some("secret"))
 }
 
-fn said(recipients: &[String]) -> FilterEnvelope<'_> {
+fn envelope(recipients: &[String]) -> FilterEnvelope<'_> {
     let address = "::ffff:203.0.113.7".parse().unwrap();
     let (hello, reverse_path) = ("far.test", "me@far.test");
     FilterEnvelope {
@@ -44,35 +44,38 @@ fn filter_gets_the_message_and_its_envelope() {
         Helo: far.test\r\nFrom: <me@far.test>\r\nRcpt: <ada@mail.test>\r\nRcpt: <bob@mail.test>\r\n\
         Hostname: mail.test\r\nQueue-Id: 4D2\r\nPassword: secret\r\n\r\nMessage\n";
     for step in [1, 2, 100, usize::MAX] {
-        let mut question = question(b"Message\n", &said(&recipients));
+        let mut question = question(b"Message\n", &envelope(&recipients));
         assert_eq!(sent(&mut question, step), whole);
         question = question.again();
         assert_eq!(sent(&mut question, step), whole, "once more");
         assert_eq!(question.verdict(), None);
         assert!(!format!("{question:?}").contains("secret"));
     }
-    let bounce = FilterEnvelope { reverse_path: "", ..said(&recipients) };
+    let bounce = FilterEnvelope { reverse_path: "", ..envelope(&recipients) };
     let mut question = FilterQuestion::about(Vec::new(), &bounce, "10.0.0.5:11333", None);
-    let said = sent(&mut question, usize::MAX);
+    let request = sent(&mut question, usize::MAX);
     assert!(
-        said.contains("\r\nFrom: <>\r\n")
-            && !said.contains("Password")
-            && said.ends_with("\r\n\r\n"),
-        "{said}"
+        request.contains("\r\nFrom: <>\r\n")
+            && !request.contains("Password")
+            && request.ends_with("\r\n\r\n"),
+        "{request}"
     );
 }
 
 #[test]
 fn client_words_never_end_a_field() {
     let recipients = ["\"a\r\nUser: root\"@mail.test".to_string()];
-    let said = FilterEnvelope { hello: "x\r\nPassword: y\u{85}", ..said(&recipients) };
-    let said = sent(&mut question(b"", &said), usize::MAX);
-    assert!(said.contains("\r\nHelo: xPassword: y\r\n") && !said.contains("\nUser"), "{said}");
+    let with_line_end = FilterEnvelope { hello: "x\r\nPassword: y\u{85}", ..envelope(&recipients) };
+    let request = sent(&mut question(b"", &with_line_end), usize::MAX);
+    assert!(
+        request.contains("\r\nHelo: xPassword: y\r\n") && !request.contains("\nUser"),
+        "{request}"
+    );
 }
 
 /// The verdict from a body of this type, in pieces of `step` bytes.
 fn answered(kind: &str, body: &str, step: usize) -> Option<FilterVerdict> {
-    let mut question = question(b"x", &said(&[]));
+    let mut question = question(b"x", &envelope(&[]));
     let length = body.len();
     let all = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
@@ -139,12 +142,12 @@ fn incomplete_filter_answer_is_no_verdict() {
         "HTTP/1.1 403 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
         "x",
     ] {
-        let mut question = question(b"x", &said(&[]));
+        let mut question = question(b"x", &envelope(&[]));
         question.arrived(response.as_bytes());
         question.lost(Lost::Closed);
         assert_eq!(question.verdict(), Some(None), "{response}");
     }
-    let mut question = question(b"x", &said(&[]));
+    let mut question = question(b"x", &envelope(&[]));
     question.arrived(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"act",
     );

@@ -62,7 +62,7 @@ fn messages_follow_each_other_on_one_connection() {
 /// Checks the outcomes for two recipients, and whether the connection can be used again. `replies`:
 /// to MAIL, RCPT, RCPT, DATA and the message, from a peer with pipelining and from a peer without.
 /// A reply is empty where the peer has nothing to answer.
-fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
+fn check_outcomes(replies: [&str; 5], expected: &[&str], is_idle: bool) {
     for hello in ["250-x\r\n250 PIPELINING\r\n", PLAIN] {
         let mut harness = ClientHarness::greeted(hello);
         harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
@@ -96,13 +96,13 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
 #[test]
 fn refused_sender_ends_all_recipients() {
     let never = "never 5.1.8 the other server refused the sender: 550 no";
-    come_to(
+    check_outcomes(
         ["550 no", "", "", "", ""],
         &[&std::format!("1 {never}"), &std::format!("2 {never}")],
         true,
     );
     let later = "later 4.7.1 the other server refused the sender: 451 4.7.1 wait";
-    come_to(
+    check_outcomes(
         ["451 4.7.1 wait", "", "", "", ""],
         &[&std::format!("1 {later}"), &std::format!("2 {later}")],
         true,
@@ -113,17 +113,17 @@ fn refused_sender_ends_all_recipients() {
 fn recipients_are_refused_separately() {
     let gone = "never 5.1.0 the other server refused the recipient: 550 no";
     let full = "later 4.2.2 the other server refused the recipient: 452 4.2.2 full";
-    come_to(
+    check_outcomes(
         ["250 ok", "550 no", "250 ok", "354 go", "250 taken"],
         &[&std::format!("1 {gone}"), "2 delivered 250 taken"],
         true,
     );
-    come_to(
+    check_outcomes(
         ["250 ok", "250 ok", "452 4.2.2 full", "354 go", "250 taken"],
         &["1 delivered 250 taken", &std::format!("2 {full}")],
         true,
     );
-    come_to(
+    check_outcomes(
         ["250 ok", "550 no", "452 4.2.2 full", "", ""],
         &[&std::format!("1 {gone}"), &std::format!("2 {full}")],
         true,
@@ -138,8 +138,8 @@ fn message_is_refused_at_data_or_after_its_end() {
     ] {
         let both = [std::format!("1 {expected}"), std::format!("2 {expected}")];
         let both = both.each_ref().map(String::as_str);
-        come_to(["250 ok", "250 ok", "250 ok", reply, ""], &both, true);
-        come_to(["250 ok", "250 ok", "250 ok", "354 go", reply], &both, true);
+        check_outcomes(["250 ok", "250 ok", "250 ok", reply, ""], &both, true);
+        check_outcomes(["250 ok", "250 ok", "250 ok", "354 go", reply], &both, true);
     }
 }
 

@@ -31,7 +31,7 @@ const PLAIN: &str = "250 mail.test\r\n";
 /// A client with its peer and its caller.
 struct ClientHarness {
     client: SmtpClient,
-    said: Vec<u8>,
+    sent: Vec<u8>,
     outcomes: Vec<(u16, DeliveryOutcome)>,
     message: Vec<u8>,
     /// The number of bytes of the message that were taken.
@@ -48,7 +48,7 @@ impl ClientHarness {
     fn new(settings: SmtpClientSettings) -> ClientHarness {
         ClientHarness {
             client: SmtpClient::new(settings),
-            said: Vec::new(),
+            sent: Vec::new(),
             outcomes: Vec::new(),
             message: b"Subject: x\r\n\r\n.dot\r\n".to_vec(),
             taken: 0,
@@ -100,7 +100,7 @@ impl ClientHarness {
     fn says(&mut self) -> String {
         loop {
             let output = self.client.output();
-            self.said.extend_from_slice(output);
+            self.sent.extend_from_slice(output);
             self.client.sent(output.len());
             match self.client.next_action() {
                 Some(Action::StartTls) => self.wants_tls = true,
@@ -117,7 +117,7 @@ impl ClientHarness {
                 None => {}
             }
         }
-        String::from_utf8(core::mem::take(&mut self.said)).unwrap()
+        String::from_utf8(core::mem::take(&mut self.sent)).unwrap()
     }
 
     fn bring(&mut self) {

@@ -132,22 +132,22 @@ impl Pair {
     }
 
     fn deliver(&mut self, outgoing: OutgoingMessage) -> Vec<String> {
-        let said = self.harness.deliver(outgoing);
-        self.talk(said);
+        let from_client = self.harness.deliver(outgoing);
+        self.talk(from_client);
         self.harness.outcomes()
     }
 
-    fn talk(&mut self, said: String) {
-        self.kept.extend_from_slice(said.as_bytes());
+    fn talk(&mut self, from_client: String) {
+        self.kept.extend_from_slice(from_client.as_bytes());
         self.serve();
         loop {
-            let heard = core::mem::take(&mut self.world.sent);
-            self.harness.client.arrived(&heard);
-            let said = self.harness.says();
-            if heard.is_empty() && said.is_empty() {
+            let from_server = core::mem::take(&mut self.world.sent);
+            self.harness.client.arrived(&from_server);
+            let from_client = self.harness.says();
+            if from_server.is_empty() && from_client.is_empty() {
                 break;
             }
-            self.kept.extend_from_slice(said.as_bytes());
+            self.kept.extend_from_slice(from_client.as_bytes());
             self.serve();
         }
     }
@@ -162,8 +162,8 @@ impl Pair {
                     self.session.login_answered(Ok(self.world.signature.take()), &mut self.world)
                 }
                 SmtpWaitsFor::Handshake => {
-                    let heard = core::mem::take(&mut self.world.sent);
-                    self.harness.client.arrived(&heard);
+                    let from_server = core::mem::take(&mut self.world.sent);
+                    self.harness.client.arrived(&from_server);
                     assert_eq!(self.harness.says(), "");
                     assert!(core::mem::take(&mut self.harness.wants_tls));
                     self.world.settings.tls = smtp::SmtpTls::Spoken;
@@ -217,8 +217,8 @@ fn our_own_server_accepts_what_the_client_sends() {
         busy.envelope.reverse_path = "busy@us.test".to_string();
         assert!(pair.deliver(busy)[0].starts_with("1 later 4.3.2"));
         pair.harness.client.quit();
-        let said = pair.harness.says();
-        pair.talk(said);
+        let from_client = pair.harness.says();
+        pair.talk(from_client);
         assert!(pair.harness.is_over && pair.world.is_over);
     }
 }

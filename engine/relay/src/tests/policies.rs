@@ -104,12 +104,13 @@ fn response(head: &str, body: &str) -> Vec<u8> {
 /// connection properly after it.
 fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<StsPolicy, Shortfall> {
     let mut fetch = Fetch::from(&Name::parse("mta-sts.there.test").unwrap());
-    let said = String::from_utf8(fetch.output().to_vec()).unwrap();
+    let request = String::from_utf8(fetch.output().to_vec()).unwrap();
     assert!(
-        said.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: mta-sts.there.test\r\n"),
-        "{said}"
+        request
+            .starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\nHost: mta-sts.there.test\r\n"),
+        "{request}"
     );
-    fetch.sent(said.len());
+    fetch.sent(request.len());
     assert_eq!(fetch.output(), b"");
     response.chunks(cut.max(1)).for_each(|bytes| fetch.arrived(bytes));
     match fetch.outcome() {

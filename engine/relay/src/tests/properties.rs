@@ -26,23 +26,24 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(word, 0..24).prop_map(|words| words.concat().into_bytes())
 }
 
-/// The whole conversation. Each segment arrives in pieces of this length before anything is sent.
+/// A whole conversation. Each segment of the peer arrives in pieces of the length `piece`, and then
+/// the client sends its output. Returns the outcomes and everything that the client sent.
 fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
     let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
-    let mut said = String::new();
+    let mut sent_by_client = String::new();
     for segment in segments {
         segment.chunks(piece).for_each(|piece| harness.client.arrived(piece));
-        said.push_str(&harness.says());
+        sent_by_client.push_str(&harness.says());
         if core::mem::take(&mut harness.wants_tls) {
             harness.client.secured();
-            said.push_str(&harness.says());
+            sent_by_client.push_str(&harness.says());
         }
     }
     harness.client.lost(Lost::Closed);
-    said.push_str(&harness.says());
+    sent_by_client.push_str(&harness.says());
     assert!(harness.is_over);
-    (harness.outcomes(), said)
+    (harness.outcomes(), sent_by_client)
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use super::*;
 use crate::destinations::{
     ConnectionOutcome, DestinationMessage, Destinations, Grant, Leave, Limits,
 };
-use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, NextTry, is_delay_to_be_told, next_attempt};
+use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, NextTry, is_delay_report_due, next_attempt};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
@@ -78,8 +78,8 @@ fn message_is_given_up_at_five_days() {
 #[test]
 fn delay_is_reported_after_four_hours() {
     assert!(
-        !is_delay_to_be_told(Micros(DELAY_NOTICE_AFTER.0 - 1))
-            && is_delay_to_be_told(DELAY_NOTICE_AFTER)
+        !is_delay_report_due(Micros(DELAY_NOTICE_AFTER.0 - 1))
+            && is_delay_report_due(DELAY_NOTICE_AFTER)
     );
     assert_eq!(DELAY_NOTICE_AFTER.as_secs(), 4 * HOUR);
 }

@@ -9,9 +9,9 @@ use crate::tally::{Counted, DOMAINS_MAX, OTHERS, Rule, Shortfall, Tally};
 
 fn lines(tally: &Tally, today: u64) -> Vec<String> {
     let line = |counted: Counted<'_>| {
-        let Counted { day, domain, rule, came, count } = counted;
-        let came = came.err().map_or("good", Shortfall::name);
-        format!("{day} {domain} {} {came} {count}", rule.name())
+        let Counted { day, domain, rule, result, count } = counted;
+        let result = result.err().map_or("good", Shortfall::name);
+        format!("{day} {domain} {} {result} {count}", rule.name())
     };
     tally.counted(today).map(line).collect()
 }
@@ -20,7 +20,7 @@ fn lines(tally: &Tally, today: u64) -> Vec<String> {
 fn tls_results_are_counted_by_day_domain_policy_and_reason() {
     let mut tally = Tally::default();
     assert_eq!(tally.counted(7).count(), 0);
-    for (domain, rule, came) in [
+    for (domain, rule, result) in [
         ("b.test", Rule::Sts, Err(Shortfall::Expired)),
         ("a.test", Rule::None, Ok(())),
         ("a.test", Rule::None, Err(Shortfall::NoStartTls)),
@@ -28,7 +28,7 @@ fn tls_results_are_counted_by_day_domain_policy_and_reason() {
         ("a.test", Rule::Tlsa, Ok(())),
         ("b.test", Rule::Sts, Err(Shortfall::OtherName)),
     ] {
-        tally.count(domain, rule, came, 7);
+        tally.count(domain, rule, result, 7);
     }
     let wanted = [
         "7 a.test tlsa good 1",
