@@ -177,7 +177,7 @@ impl Logins {
 
     /// Counts an attempt as in progress. Returns false if its address has too many attempts. Then
     /// the attempt is refused without a check.
-    fn is_counted(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
+    fn count_attempt(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
         throttled == Throttled::No || self.throttle.login_begins(peer, now)
     }
@@ -293,15 +293,17 @@ impl Logins {
         let login = cx.directory.login(cx.store, name);
         let (mut proof, mut password_bytes, frame) = (None, 0, caller.connection.0);
         let state = match credentials.proof {
-            _ if !self.is_counted(caller.address, throttled, cx.turn.now) => AttemptState::TooMany,
-            Proof::Scram(said) => {
-                proof = Some(said);
+            _ if !self.count_attempt(caller.address, throttled, cx.turn.now) => {
+                AttemptState::TooMany
+            }
+            Proof::Scram(scram) => {
+                proof = Some(scram);
                 AttemptState::Proving
             }
             Proof::Password(password) => {
                 let password = password.get(..=WORD_BYTES_MAX).unwrap_or(password);
                 password_bytes = password.len();
-                self.look_at_password(&login, password, throttled, (caller, cx))
+                self.check_password(&login, password, throttled, (caller, cx))
             }
         };
         if !matches!(state, AttemptState::Hashing(_)) {
@@ -319,7 +321,7 @@ impl Logins {
     }
 
     /// Requests the hash that decides a password, unless the password is known to be right already.
-    fn look_at_password(
+    fn check_password(
         &mut self,
         login: &LoginAccount,
         password: &[u8],
@@ -341,9 +343,9 @@ impl Logins {
         AttemptState::Hashing(cx.compute.ask_hash(hashed(caller.connection.0), applicant, task))
     }
 
-    /// The account that a computed hash grants access to. If the password has been changed in the
-    /// meantime, the old password is wrong now.
-    fn let_in_by(
+    /// The account that a computed hash grants access to. `None`: the password is wrong, or has
+    /// been changed in the meantime.
+    fn account_by_hash(
         &mut self,
         login: &LoginAccount,
         result: &JobResult,
@@ -367,18 +369,18 @@ impl Logins {
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
-            AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => {
+            AttemptState::Verified(account, mark) if has_password(account, mark, cx.store) => {
                 LoginDecision::Granted(account)
             }
             // The password has changed since the attempt began.
             AttemptState::Verified(..) => self.verdict(attempt, None, now),
             AttemptState::Hashing(number) => {
                 let result = cx.compute.take_result(number)?;
-                let granted = self.let_in_by(&attempt.login, &result, cx);
+                let granted = self.account_by_hash(&attempt.login, &result, cx);
                 self.verdict(attempt, granted, now)
             }
             AttemptState::Proving => {
-                let granted = look_at_proof(attempt, cx.store);
+                let granted = check_proof(attempt, cx.store);
                 self.verdict(attempt, granted, now)
             }
         };
@@ -413,13 +415,13 @@ fn verifier(login: &LoginAccount, store: &ShardedStore) -> Verifier {
 }
 
 /// Whether the account still has this password.
-fn is_password(account: AccountId, mark: PasswordMark, store: &ShardedStore) -> bool {
+fn has_password(account: AccountId, mark: PasswordMark, store: &ShardedStore) -> bool {
     store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
 }
 
 /// Checks the attempt's proof. Returns the account that it grants access to, and stores the
 /// signature for the client.
-fn look_at_proof(attempt: &mut LoginAttempt, store: &ShardedStore) -> Option<AccountId> {
+fn check_proof(attempt: &mut LoginAttempt, store: &ShardedStore) -> Option<AccountId> {
     let proof = attempt.proof.as_ref()?;
     attempt.signature = verifier(&attempt.login, store).check(proof);
     attempt.login.account.filter(|_| attempt.signature.is_some())

@@ -15,31 +15,31 @@ const WARNING_SECONDS: u64 = 14 * DAY_SECONDS;
 #[derive(Default)]
 pub(super) struct Expiry {
     ends: Vec<(String, UnixTime)>,
-    look_at: Option<Instant>,
+    next_check: Option<Instant>,
 }
 
 impl Expiry {
     pub(super) fn of(certificates: &[Certificate]) -> Expiry {
         let name = |one: &Certificate| one.names().next().unwrap_or("nobody").to_string();
         let ends: Vec<_> = certificates.iter().map(|one| (name(one), one.valid_until())).collect();
-        Expiry { look_at: (!ends.is_empty()).then_some(Instant::START), ends }
+        Expiry { next_check: (!ends.is_empty()).then_some(Instant::START), ends }
     }
 
     /// The time of the next check.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.look_at
+        self.next_check
     }
 
     /// Whether the next check is due.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.look_at.is_some_and(|at| at <= now)
+        self.next_check.is_some_and(|at| at <= now)
     }
 
     /// Warns about certificates that expire soon or have expired, and sets the time of the next
     /// check.
-    pub(super) fn look(&mut self, turn: Turn, console: &mut ConsoleLines) {
-        self.look_at = Some(turn.now + Micros::from_secs(DAY_SECONDS));
+    pub(super) fn check(&mut self, turn: Turn, console: &mut ConsoleLines) {
+        self.next_check = Some(turn.now + Micros::from_secs(DAY_SECONDS));
         let now = turn.wall;
         for (name, end) in &self.ends {
             if end.seconds() < now.seconds() {

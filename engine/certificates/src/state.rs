@@ -189,7 +189,7 @@ impl Certificates {
     #[cold]
     pub fn run(&mut self, cx: &mut CertificateContext<'_>) {
         if self.is_to_look_at_ends(cx.turn.now) {
-            self.expiry.look(cx.turn, cx.console);
+            self.expiry.check(cx.turn, cx.console);
         }
         if self.has_uploads() {
             self.take_up(cx);

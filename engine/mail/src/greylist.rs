@@ -18,9 +18,9 @@ use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
 /// The longest time from the first attempt of a message to its retry.
-const PATIENCE: Micros = Micros::from_secs(24 * 3_600);
+const RETRY_WITHIN: Micros = Micros::from_secs(24 * 3_600);
 /// How long an origin without new mail stays known.
-const MEMORY: Micros = Micros::from_secs(35 * 24 * 3_600);
+const KNOWN_FOR: Micros = Micros::from_secs(35 * 24 * 3_600);
 
 const WAYS: usize = 4;
 const SETS: usize = 4096;
@@ -82,11 +82,11 @@ impl Greylist {
         let is_known = self.find(origin, now).is_some();
         let waited = self.find(message, now).map(|record| now.since(record.since));
         if is_known || waited.is_some_and(|waited| waited >= self.delay) {
-            self.note(GreylistEntry { key: origin, since: now, until: now + MEMORY });
+            self.note(GreylistEntry { key: origin, since: now, until: now + KNOWN_FOR });
             return true;
         }
         if waited.is_none() {
-            self.note(GreylistEntry { key: message, since: now, until: now + PATIENCE });
+            self.note(GreylistEntry { key: message, since: now, until: now + RETRY_WITHIN });
         }
         false
     }

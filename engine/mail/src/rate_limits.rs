@@ -8,9 +8,9 @@
 //! - Each limit is a token bucket with a burst of one minute's allowance. So an address never
 //!   exceeds twice its limit in one minute.
 //! - With several cores, an action on one core counts on all. A core reports actions in batches, so
-//!   reports cost little. A batch is the limit of an address or network, divided by [`UNTOLD`] and
-//!   by the number of cores. So at most the limit divided by [`UNTOLD`] is unreported. Open
-//!   connections are counted for each core separately.
+//!   reports cost little. A batch is the limit of an address or network, divided by
+//!   [`UNREPORTED_DIVISOR`] and by the number of cores. So at most the limit divided by
+//!   [`UNREPORTED_DIVISOR`] is unreported. Open connections are counted for each core separately.
 //! - The table has a fixed size. A new record evicts the record of its set with the fewest open
 //!   connections, and with the least recent actions among these. The count of an evicted address
 //!   restarts at zero. So an address is never counted with more connections than it has.
@@ -27,10 +27,11 @@ use siphasher::sip::SipHasher13;
 /// The limits of a network, as a multiple of those of an address.
 pub const NETWORK_SHARE: u64 = 4;
 
-/// All cores together may leave the limit divided by this number unreported.
-const UNTOLD: u64 = 4;
-/// The most reports that wait. If there is no space, the actions are reported later.
-const TOLD_MAX: usize = 64;
+/// At most the limit divided by this number is unreported, on all cores together.
+const UNREPORTED_DIVISOR: u64 = 4;
+/// The most reports that wait to be taken. If there is no space for one more, the actions are
+/// reported later.
+const REPORTS_MAX: usize = 64;
 
 const MINUTE: Micros = Micros::from_secs(60);
 const HOUR: Micros = Micros::from_secs(3_600);
@@ -106,7 +107,7 @@ struct ClientEntry {
     /// is less than a whole period away.
     paid_at: [Instant; ACTIONS],
     /// For each action, how often it was done on this core and not reported to the other cores.
-    untold: [u16; ACTIONS],
+    unreported: [u16; ACTIONS],
 }
 
 impl ClientEntry {
@@ -114,7 +115,7 @@ impl ClientEntry {
         key: 0,
         connections: [0; CONNECTION_KINDS],
         paid_at: [Instant::START; ACTIONS],
-        untold: [0; ACTIONS],
+        unreported: [0; ACTIONS],
     };
 
     /// The value of the information that an eviction of this record would lose.
@@ -140,10 +141,11 @@ pub struct ClientRateLimits {
     key: [u8; 16],
     /// The number of cores.
     cores: u8,
-    told: VecDeque<RemoteActions>,
+    /// The reports for other cores.
+    reports: VecDeque<RemoteActions>,
 }
 
-/// Actions that were done on another core.
+/// A report to other cores: how often clients did an action on the core that reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteActions {
     subject: RateSubject,
@@ -177,7 +179,7 @@ impl ClientRateLimits {
             limits,
             key,
             cores,
-            told: VecDeque::new(),
+            reports: VecDeque::new(),
         }
     }
 
@@ -266,7 +268,7 @@ impl ClientRateLimits {
         for subject in RateSubject::both(address) {
             self.count(RemoteActions { subject, action, count: 1 }, now);
             if self.cores > 1 {
-                self.tell(action, subject);
+                self.report_later(action, subject);
             }
         }
     }
@@ -278,12 +280,12 @@ impl ClientRateLimits {
 
     /// Whether there are reports for other cores.
     pub fn has_reports(&self) -> bool {
-        !self.told.is_empty()
+        !self.reports.is_empty()
     }
 
     /// The next report for other cores.
     pub fn next_report(&mut self) -> Option<RemoteActions> {
-        self.told.pop_front()
+        self.reports.pop_front()
     }
 
     fn count(&mut self, actions: RemoteActions, now: Instant) {
@@ -297,18 +299,19 @@ impl ClientRateLimits {
         }
     }
 
-    /// Adds an action to the next report for the other cores. Queues the report once it has enough
-    /// actions.
-    fn tell(&mut self, action: RateLimitedAction, subject: RateSubject) {
-        let enough =
-            u64::from(self.most(action)) * subject.share() / (UNTOLD * u64::from(self.cores));
-        let has_room = self.told.len() < TOLD_MAX;
-        let untold = self.record(subject).and_then(|record| record.untold.get_mut(action as usize));
-        let Some(untold) = untold else { return };
-        *untold = untold.saturating_add(1);
-        if u64::from(*untold) >= enough && has_room {
-            let count = core::mem::take(untold);
-            self.told.push_back(RemoteActions { subject, action, count });
+    /// Counts an unreported action. Queues a report for the other cores once there are enough of
+    /// them.
+    fn report_later(&mut self, action: RateLimitedAction, subject: RateSubject) {
+        let enough = u64::from(self.most(action)) * subject.share()
+            / (UNREPORTED_DIVISOR * u64::from(self.cores));
+        let has_room = self.reports.len() < REPORTS_MAX;
+        let unreported =
+            self.record(subject).and_then(|record| record.unreported.get_mut(action as usize));
+        let Some(unreported) = unreported else { return };
+        *unreported = unreported.saturating_add(1);
+        if u64::from(*unreported) >= enough && has_room {
+            let count = core::mem::take(unreported);
+            self.reports.push_back(RemoteActions { subject, action, count });
         }
     }
 

@@ -6,7 +6,8 @@
 //! - An address has at most [`PENDING_MAX`] pending logins, including delayed replies. So parallel
 //!   guesses gain nothing.
 //! - A failed login is pending until its reply is due, even after the client has disconnected. So
-//!   an attacker gains nothing if it takes a late reply for a refusal and disconnects.
+//!   an attacker that disconnects while it waits for a late reply cannot begin another login
+//!   sooner.
 //! - The table has a fixed size. A new entry evicts the entry of its set with the fewest failures,
 //!   but never an entry with undecided logins.
 

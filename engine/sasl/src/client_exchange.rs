@@ -39,8 +39,8 @@ const HEADER: &str = "biws";
 pub struct ClientExchange {
     /// Our nonce, followed by the server's nonce once it is known.
     nonce: String,
-    /// The messages of both sides so far: `AuthMessage`.
-    said: String,
+    /// The part of `AuthMessage` (RFC 5802 section 3) that is known so far: messages of both sides.
+    auth_message: String,
     stretch: Option<Pbkdf2Run>,
     /// The signature that we expect from the server. `None`: we have not sent our proof.
     signature: Option<[u8; HASH_BYTES]>,
@@ -54,9 +54,9 @@ impl ClientExchange {
     /// Begins an exchange as `name`, with a new `nonce`. Also returns the first message, in base64.
     pub fn begin(name: &str, nonce: String) -> (ClientExchange, String) {
         let name = name.replace('=', "=3D").replace(',', "=2C");
-        let said = format!("n={name},r={nonce}");
-        let message = Base64::encode_string(format!("n,,{said}").as_bytes());
-        (ClientExchange { nonce, said, stretch: None, signature: None }, message)
+        let auth_message = format!("n={name},r={nonce}");
+        let message = Base64::encode_string(format!("n,,{auth_message}").as_bytes());
+        (ClientExchange { nonce, auth_message, stretch: None, signature: None }, message)
     }
 
     /// The server has sent its first message, in base64, and asks for a proof that we know
@@ -74,7 +74,7 @@ impl ClientExchange {
         if !is_about_us || !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {
             return Err(NotAChallenge);
         }
-        self.said = format!("{},{message},c={HEADER},r={nonce}", self.said);
+        self.auth_message = format!("{},{message},c={HEADER},r={nonce}", self.auth_message);
         self.nonce = nonce.into();
         self.stretch = Some(Pbkdf2Run::of(password.as_bytes(), &salt, iterations));
         Ok(())
@@ -85,10 +85,11 @@ impl ClientExchange {
     pub fn step(&mut self) -> Option<String> {
         let salted_password = self.stretch.as_mut()?.step()?;
         let client_key = hmac_of(&salted_password, b"Client Key");
-        let mut proof = hmac_of(Sha256::digest(client_key).as_slice(), self.said.as_bytes());
+        let mut proof =
+            hmac_of(Sha256::digest(client_key).as_slice(), self.auth_message.as_bytes());
         proof.iter_mut().zip(client_key).for_each(|(byte, key)| *byte ^= key);
         self.signature =
-            Some(hmac_of(&hmac_of(&salted_password, b"Server Key"), self.said.as_bytes()));
+            Some(hmac_of(&hmac_of(&salted_password, b"Server Key"), self.auth_message.as_bytes()));
         let message = format!("c={HEADER},r={},p={}", self.nonce, Base64::encode_string(&proof));
         Some(Base64::encode_string(message.as_bytes()))
     }

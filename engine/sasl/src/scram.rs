@@ -51,8 +51,8 @@ pub struct Puzzle {
 /// A client's proof that it knows its password, for [`crate::Verifier::check`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScramProof {
-    /// The messages of both sides: `AuthMessage`.
-    pub(crate) said: Vec<u8>,
+    /// The messages of both sides, which the proof covers: `AuthMessage`.
+    pub(crate) auth_message: Vec<u8>,
     pub(crate) proof: [u8; HASH_BYTES],
 }
 
@@ -77,8 +77,9 @@ pub(crate) struct Puzzled {
     header: String,
     /// Both nonces, which the client must repeat too.
     nonce: String,
-    /// The client's first message without its header, a comma, and the server's first message.
-    said: String,
+    /// The beginning of `AuthMessage`: the client's first message without its header, a comma, and
+    /// the server's first message.
+    auth_message: String,
 }
 
 impl<'a> ClientFirst<'a> {
@@ -108,8 +109,8 @@ impl<'a> ClientFirst<'a> {
         let server_first = format!("r={nonce},s={salt},i={}", puzzle.iterations);
         let challenge = Base64::encode_string(server_first.as_bytes()).into_bytes();
         let header = Base64::encode_string(self.header.as_bytes());
-        let said = format!("{},{server_first}", self.bare);
-        (Puzzled { name: self.name, header, nonce, said }, challenge)
+        let auth_message = format!("{},{server_first}", self.bare);
+        (Puzzled { name: self.name, header, nonce, auth_message }, challenge)
     }
 }
 
@@ -125,8 +126,9 @@ impl Puzzled {
         if last.header != self.header || last.nonce != self.nonce {
             return Err(SaslStep::NotAllowed);
         }
-        let said = [self.said.as_bytes(), b",", last.without_proof.as_bytes()].concat();
-        Ok(ScramProof { said, proof: last.proof })
+        let auth_message =
+            [self.auth_message.as_bytes(), b",", last.without_proof.as_bytes()].concat();
+        Ok(ScramProof { auth_message, proof: last.proof })
     }
 }
 

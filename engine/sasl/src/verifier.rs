@@ -87,10 +87,10 @@ impl Verifier {
 
     /// Checks the proof. If the client knows the password, returns the signature to send to it.
     pub fn check(&self, proof: &ScramProof) -> Option<ServerSignature> {
-        let mut client_key = hmac_of(&self.stored_key, &proof.said);
+        let mut client_key = hmac_of(&self.stored_key, &proof.auth_message);
         client_key.iter_mut().zip(proof.proof).for_each(|(byte, proof)| *byte ^= proof);
         let is_right = Sha256::digest(client_key).as_slice().ct_eq(&self.stored_key);
-        let signature = ServerSignature(hmac_of(&self.server_key, &proof.said));
+        let signature = ServerSignature(hmac_of(&self.server_key, &proof.auth_message));
         bool::from(is_right).then_some(signature)
     }
 }

@@ -198,7 +198,7 @@ fn split_local_part(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let length = match bytes.first() {
         Some(b'"') => quoted_length(bytes)?,
-        _ => bytes.iter().take_while(|&&byte| is_of(byte, ATOM)).count(),
+        _ => bytes.iter().take_while(|&&byte| is_in_class(byte, ATOM)).count(),
     };
     text.split_at_checked(length).filter(|_| length > 0)
 }
@@ -242,7 +242,7 @@ fn address_literal(text: &str) -> Option<IpAddr> {
 fn are_labels(text: &[u8]) -> bool {
     let mut label_bytes = 0;
     for &byte in text {
-        if is_of(byte, LABEL) {
+        if is_in_class(byte, LABEL) {
             label_bytes += 1;
         } else if byte == b'.' && (1..=LABEL_BYTES_MAX).contains(&label_bytes) {
             label_bytes = 0;
@@ -266,6 +266,7 @@ const ATOM: u8 = 1 << 0;
 /// domains that have mail.
 const LABEL: u8 = 1 << 1;
 
+/// The classes of each byte.
 static CLASSES: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -294,6 +295,7 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
-fn is_of(byte: u8, class: u8) -> bool {
+/// Whether a byte belongs to a class: [`ATOM`] or [`LABEL`].
+fn is_in_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }

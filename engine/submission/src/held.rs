@@ -185,7 +185,8 @@ impl Submission {
         self.jobs
     }
 
-    /// Whether the drafts must be scanned. No event announces this.
+    /// Whether the drafts must be scanned, and a frame is free for a message. No event announces
+    /// this.
     pub fn can_scan(&self) -> bool {
         self.needs_scan && self.is_serving && self.has_room()
     }
@@ -214,6 +215,7 @@ impl Submission {
         step(self, frame, cx, |job, host| job.woken(outcome, host));
     }
 
+    /// Whether a message waits for a job and may have one now.
     fn can_begin(&self) -> bool {
         !self.due.is_empty() && self.is_serving && self.jobs < JOBS_MAX
     }

@@ -11,20 +11,20 @@ use super::{RecordingHost, base64};
 use crate::{Exchange, Mechanism, RESPONSE_BYTES_MAX, SaslStep};
 
 /// The name and password that the host got, or the answer to the client if the host got none.
-type Heard = Result<(String, Vec<u8>), SaslStep>;
+type CredentialsOrStep = Result<(String, Vec<u8>), SaslStep>;
 
-fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
+fn respond(exchange: &mut Exchange, response: &[u8]) -> CredentialsOrStep {
     let mut host = RecordingHost::default();
     let answer = exchange.response_arrived(response, &mut host);
     assert_eq!(answer == SaslStep::Complete, host.name.is_some());
     host.name.zip(host.password).ok_or(answer)
 }
 
-fn plain(message: &[u8]) -> Heard {
+fn plain(message: &[u8]) -> CredentialsOrStep {
     respond(&mut Exchange::begin(Mechanism::Plain), base64(message).as_bytes())
 }
 
-fn complete(name: &str, password: &[u8]) -> Heard {
+fn complete(name: &str, password: &[u8]) -> CredentialsOrStep {
     Ok((name.to_string(), password.to_vec()))
 }
 

@@ -24,7 +24,7 @@ impl Session {
         command: Result<Command<'_>, CommandError>,
         actions: &mut impl Actions,
     ) {
-        if self.has_said_too_much(&command, actions) {
+        if self.counts_as_too_many(&command, actions) {
             return self.end(reply::TOO_MANY_COMMANDS, actions);
         }
         match command {
@@ -63,7 +63,7 @@ impl Session {
     /// Counts a command that does not lead to a message, unless the client has logged in. Returns
     /// whether there were too many. Recipients and errors have separate limits, and a transaction
     /// accepts only one MAIL.
-    fn has_said_too_much(
+    fn counts_as_too_many(
         &mut self,
         command: &Result<Command<'_>, CommandError>,
         actions: &impl Actions,

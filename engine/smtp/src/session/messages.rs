@@ -33,7 +33,7 @@ impl Session {
             let offered = run_bytes(run);
             let count = self.run_arrived(&mut incoming, run, rest, actions);
             taken += count;
-            if self.is_flood(&incoming, actions) {
+            if self.end_if_flood(&incoming, actions) {
                 return InputProgress::AndGoOn(taken);
             }
             self.expect = Expect::MessageData(incoming);
@@ -61,7 +61,7 @@ impl Session {
             let count = self.run_arrived(&mut chunk, run, rest, actions);
             taken += count;
             bytes_left = bytes_left.saturating_sub(count as u64);
-            if self.is_flood(&chunk, actions) {
+            if self.end_if_flood(&chunk, actions) {
                 return InputProgress::AndGoOn(taken);
             }
             self.expect = Expect::ChunkData { chunk, bytes_left, place };
@@ -236,8 +236,9 @@ impl Session {
         }
     }
 
-    /// Ends the session of a client that goes on sending a refused message.
-    fn is_flood(&mut self, incoming: &MessageInput, actions: &mut impl Actions) -> bool {
+    /// Ends the session if the client has sent more than twice the size limit of a refused message.
+    /// Returns whether the session has ended.
+    fn end_if_flood(&mut self, incoming: &MessageInput, actions: &mut impl Actions) -> bool {
         let ContentHandling::Refused(reply) = incoming.handling else { return false };
         let flood = incoming.bytes > actions.settings().message_bytes_max.saturating_mul(2);
         if flood {

@@ -83,19 +83,19 @@ fn ret_and_envid_are_read_once_each() {
 
 #[test]
 fn notify_is_read_once() {
-    let told = |success, failure, delay| {
+    let log_line = |success, failure, delay| {
         format!("told Some({:?}) of None", Notify { success, failure, delay })
     };
-    for (parameter, told) in [
-        ("NEVER", told(false, false, false)),
-        ("never", told(false, false, false)),
-        ("SUCCESS", told(true, false, false)),
-        ("failure,Delay", told(false, true, true)),
-        ("DELAY,SUCCESS,FAILURE", told(true, true, true)),
+    for (parameter, expected) in [
+        ("NEVER", log_line(false, false, false)),
+        ("never", log_line(false, false, false)),
+        ("SUCCESS", log_line(true, false, false)),
+        ("failure,Delay", log_line(false, true, true)),
+        ("DELAY,SUCCESS,FAILURE", log_line(true, true, true)),
     ] {
         assert_eq!(
             noted(&format!("RCPT TO:<b@c> NOTIFY={parameter}"), RECIPIENT_OK),
-            [told],
+            [expected],
             "{parameter}"
         );
     }
