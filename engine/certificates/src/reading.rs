@@ -21,7 +21,7 @@ const READ: Continuation = Continuation { frame: FRAME, entry: CertificateWaitPo
 const AGAIN: Micros = Micros::from_secs(1);
 
 /// The most times that a part is read again after the disk could not read it.
-const TRIES: u8 = 10;
+const RETRIES_MAX: u8 = 10;
 
 /// The progress of reading the stored certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,7 +111,7 @@ impl Certificates {
                 reading.pem.extend_from_slice(body.bytes());
             }
             // The disk may be unavailable for a short time only.
-            Outcome::Refused(Refusal::Unreadable) if reading.failed < TRIES => {
+            Outcome::Refused(Refusal::Unreadable) if reading.failed < RETRIES_MAX => {
                 reading.failed += 1;
                 reading.again = Some(cx.turn.now + AGAIN);
             }

@@ -181,14 +181,14 @@ impl Certificates {
 
     /// Whether the check for expiry is due.
     #[inline]
-    pub fn is_to_look_at_ends(&self, now: Instant) -> bool {
+    pub fn is_expiry_check_due(&self, now: Instant) -> bool {
         self.expiry.is_due(now)
     }
 
     /// Does the work that is due: warns about certificates that expire soon, and processes uploads.
     #[cold]
     pub fn run(&mut self, cx: &mut CertificateContext<'_>) {
-        if self.is_to_look_at_ends(cx.turn.now) {
+        if self.is_expiry_check_due(cx.turn.now) {
             self.expiry.check(cx.turn, cx.console);
         }
         if self.has_uploads() {

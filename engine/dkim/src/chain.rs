@@ -28,7 +28,7 @@ use machine::UnixTime;
 use crate::arc_results;
 use crate::body::CanonicalForm;
 use crate::header::HeaderIndex;
-use crate::message::{CompleteMessage, VerificationStop, keys_of, prove};
+use crate::message::{CompleteMessage, VerificationStop, keys_of, verify_with_any_key};
 use crate::signature::DkimSignature;
 use crate::tags::{Tags, number};
 use crate::verdict::SignatureReason;
@@ -234,7 +234,7 @@ impl CompleteMessage {
             CanonicalForm::Relaxed,
             &mut signed,
         );
-        prove(&last.signature, &keys, &signed, || Ok(()))
+        verify_with_any_key(&last.signature, &keys, &signed, || Ok(()))
     }
 
     /// Writes sets in the form that seals cover.

@@ -117,7 +117,7 @@ impl CompleteMessage {
         );
         self.header.write_without(field, signature.span.clone(), form, &mut signed);
         let body = bodies.of(signature.body_form).ok_or(SignatureReason::BodyChanged)?;
-        prove(signature, &keys, &signed, || judge_body(signature, body))
+        verify_with_any_key(signature, &keys, &signed, || judge_body(signature, body))
     }
 }
 
@@ -193,7 +193,7 @@ impl From<Missing> for VerificationStop {
 
 /// Whether a signature is valid with one of its keys. `covers` checks the other parts that the
 /// signature covers. It is called only if a key is usable.
-pub(crate) fn prove(
+pub(crate) fn verify_with_any_key(
     signature: &DkimSignature,
     keys: &[PublishedKey],
     signed: &[u8],

@@ -21,7 +21,7 @@ const AUTHOR: &str = "mail.example.test";
 
 /// The verdict on a message, and the questions. Name servers do not answer for a domain with the
 /// record `silence`.
-fn asked(
+fn verdict_and_questions(
     author: &str,
     sender: Option<&str>,
     signers: &[&str],
@@ -66,7 +66,7 @@ fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
 
 /// The verdict on a message without a passed signature or sender.
 fn unproved(author: &str, world: World<'_>) -> DmarcVerdict {
-    asked(author, None, &[], world).0
+    verdict_and_questions(author, None, &[], world).0
 }
 
 #[test]
@@ -140,54 +140,69 @@ fn message_passes_if_domain_or_organization_is_proved() {
         ("mail.example.test.eve.test", Fail(Reject), Fail(Reject)),
     ] {
         for (world, expected) in [(&relaxed, expected), (&strict, strictly)] {
-            assert_eq!(asked(AUTHOR, Some(proved), &[], world).0, expected, "{proved}");
-            assert_eq!(asked(AUTHOR, None, &["eve.test", proved], world).0, expected, "{proved}");
+            assert_eq!(
+                verdict_and_questions(AUTHOR, Some(proved), &[], world).0,
+                expected,
+                "{proved}"
+            );
+            assert_eq!(
+                verdict_and_questions(AUTHOR, None, &["eve.test", proved], world).0,
+                expected,
+                "{proved}"
+            );
         }
     }
     let half = [("example.test", "v=DMARC1; p=reject; adkim=s")];
-    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &half).0, Pass);
-    assert_eq!(asked(AUTHOR, None, &["example.test"], &half).0, Fail(Reject));
+    assert_eq!(verdict_and_questions(AUTHOR, Some("example.test"), &[], &half).0, Pass);
+    assert_eq!(verdict_and_questions(AUTHOR, None, &["example.test"], &half).0, Fail(Reject));
 }
 
 #[test]
 fn psd_tag_limits_the_organization() {
     // Domains below a public suffix belong to others.
     let public = [("test", "v=DMARC1; p=reject; psd=y")];
-    assert_eq!(asked(AUTHOR, Some("a.example.test"), &[], &public).0, Pass);
-    assert_eq!(asked(AUTHOR, Some("a.other.test"), &[], &public).0, Fail(Reject));
+    assert_eq!(verdict_and_questions(AUTHOR, Some("a.example.test"), &[], &public).0, Pass);
+    assert_eq!(verdict_and_questions(AUTHOR, Some("a.other.test"), &[], &public).0, Fail(Reject));
     // A part of an organization may be a separate organization.
     let part = [(AUTHOR, "v=DMARC1; p=reject; psd=n"), ("example.test", "v=DMARC1; p=none")];
-    assert_eq!(asked(AUTHOR, Some("a.mail.example.test"), &[], &part).0, Pass);
-    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &part).0, Fail(Reject));
+    assert_eq!(verdict_and_questions(AUTHOR, Some("a.mail.example.test"), &[], &part).0, Pass);
+    assert_eq!(verdict_and_questions(AUTHOR, Some("example.test"), &[], &part).0, Fail(Reject));
     let other = [("other.example.test", "v=DMARC1; psd=n"), ("example.test", "v=DMARC1; p=reject")];
-    assert_eq!(asked(AUTHOR, Some("other.example.test"), &[], &other).0, Fail(Reject));
+    assert_eq!(
+        verdict_and_questions(AUTHOR, Some("other.example.test"), &[], &other).0,
+        Fail(Reject)
+    );
     // A public suffix that sends mail itself is its own organization.
-    assert_eq!(asked("test", Some("test"), &[], &public).0, Pass);
-    assert_eq!(asked("test", Some("example.test"), &[], &public).0, Fail(Reject));
+    assert_eq!(verdict_and_questions("test", Some("test"), &[], &public).0, Pass);
+    assert_eq!(verdict_and_questions("test", Some("example.test"), &[], &public).0, Fail(Reject));
     let deep = [("co.test", "v=DMARC1; p=reject; psd=y")];
-    assert_eq!(asked("co.test", Some("other.test"), &[], &deep).0, Fail(Reject));
+    assert_eq!(verdict_and_questions("co.test", Some("other.test"), &[], &deep).0, Fail(Reject));
     // The highest of several records decides the organization, but not the policy.
     let several = [(AUTHOR, "v=DMARC1; p=quarantine"), ("example.test", "v=DMARC1; p=reject")];
-    assert_eq!(asked(AUTHOR, Some("example.test"), &[], &several).0, Pass);
+    assert_eq!(verdict_and_questions(AUTHOR, Some("example.test"), &[], &several).0, Pass);
     assert_eq!(unproved("a.mail.example.test", &several), Fail(Reject));
 }
 
 #[test]
 fn tree_walk_of_long_domains_skips_the_middle() {
-    let (verdict, names) = asked("a.b.c.d.e.f.g.h.i.example.test", None, &[], &[]);
+    let (verdict, names) = verdict_and_questions("a.b.c.d.e.f.g.h.i.example.test", None, &[], &[]);
     assert_eq!(verdict, Nothing);
     let expected =
         ["a.b.c.d.e.f.g.h.i.example.test", "e.f.g.h.i.example.test", "f.g.h.i.example.test"];
     assert_eq!(names[..3], expected.map(|name| format!("Text _dmarc.{name}")));
     assert_eq!((names.len(), names[WALK_MAX - 1].as_str()), (WALK_MAX, "Text _dmarc.test"));
-    assert_eq!(asked("a.b.c.d.e.f.example.test", None, &[], &[]).1.len(), WALK_MAX);
+    assert_eq!(verdict_and_questions("a.b.c.d.e.f.example.test", None, &[], &[]).1.len(), WALK_MAX);
 }
 
 #[test]
 fn unaligned_domains_cause_no_questions() {
     let world = [("example.test", "v=DMARC1; p=reject")];
-    let (verdict, names) =
-        asked("example.test", Some("eve.test"), &["a.eve.test", "b.eve.test", "test"], &world);
+    let (verdict, names) = verdict_and_questions(
+        "example.test",
+        Some("eve.test"),
+        &["a.eve.test", "b.eve.test", "test"],
+        &world,
+    );
     assert_eq!((verdict, names.len()), (Fail(Reject), 2), "{names:?}");
 }
 
@@ -196,8 +211,14 @@ fn silence_is_temperror_unless_the_message_is_proved() {
     let silent = [("example.test", "silence")];
     assert_eq!(unproved("example.test", &silent), TempError);
     let part = [("example.test", "v=DMARC1; p=reject"), ("a.example.test", "silence")];
-    assert_eq!(asked("example.test", Some("a.example.test"), &[], &part).0, TempError);
-    assert_eq!(asked("example.test", Some("a.example.test"), &["example.test"], &part).0, Pass);
+    assert_eq!(
+        verdict_and_questions("example.test", Some("a.example.test"), &[], &part).0,
+        TempError
+    );
+    assert_eq!(
+        verdict_and_questions("example.test", Some("a.example.test"), &["example.test"], &part).0,
+        Pass
+    );
 }
 
 proptest! {

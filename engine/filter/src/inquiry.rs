@@ -177,6 +177,7 @@ impl FilterQuery {
         self.caller.connection.0
     }
 
+    /// Continues with the next stage if it is the turn of this message. Returns whether it is.
     fn take_turn(&mut self, filter: &mut Filter) -> bool {
         let is_turn = filter.take_turn_of(self.session());
         if is_turn {
@@ -185,6 +186,7 @@ impl FilterQuery {
         is_turn
     }
 
+    /// Looks up the addresses of the filter. Returns false if it waits for name servers.
     fn look_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         if self.asked.is_some() {
             return false;

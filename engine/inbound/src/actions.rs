@@ -244,8 +244,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 }
 
-/// Puts our trace fields in front of the message. If the check results or signatures come last,
-/// only the `Received:` field is put here.
+/// Writes our trace fields above the message. If check results or signatures will be written above
+/// them at the end, or the message goes to the queue, writes only the `Received:` field.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &MessageStart<'_>,
@@ -277,11 +277,11 @@ fn trace(
     };
     let trace = inbound.trace.buffer.as_mut_slice();
     let message = transaction.message.as_ref();
-    let is_said_last = message.is_some_and(|message| {
+    let has_final_fields = message.is_some_and(|message| {
         message.inbound_policy_applies() || message.signing.is_some() && cx.signer.has_keys()
     });
     let is_elsewhere = transaction.posting.goes_to_queue();
-    let above = if is_said_last || is_elsewhere {
+    let above = if has_final_fields || is_elsewhere {
         Some(0)
     } else {
         return_path(&transaction.reverse_path, trace)

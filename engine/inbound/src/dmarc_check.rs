@@ -357,6 +357,7 @@ impl DmarcCheck {
         dmarc::check(&MessageOrigins { author, sender, signers: &signers }, &self.knowledge)
     }
 
+    /// Whether all signatures and the ARC chain have verdicts.
     fn is_verified(&self) -> bool {
         match &self.stage {
             Stage::Arrived(message) => {

@@ -89,6 +89,7 @@ struct Listing {
 }
 
 impl Lists {
+    /// Whether no lists are configured.
     pub(super) fn are_none(&self) -> bool {
         self.lists.is_empty()
     }

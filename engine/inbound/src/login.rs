@@ -14,14 +14,14 @@ use store::AccountId;
 
 use super::host::{ClientStatus, SmtpHost};
 
-/// The client has sent credentials. The result is decided in a later turn.
+/// Begins a login with the client's credentials. A later turn decides it.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     *host.client =
         Some(Box::new(ClientStatus::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
 }
 
-/// The login's turn has come: its hash is computed, or it needs none.
+/// Decides the login, if its password hash is computed or not needed.
 pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     let Some(ClientStatus::LoggingIn(attempt)) = host.client.as_deref_mut() else { return };
     let (logins, mut cx) = host.cx.logins();
@@ -33,7 +33,7 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// A deadline has passed: sends the delayed answer. False: no answer was delayed.
+/// Sends the refusal that was delayed until this deadline. Returns false if no refusal was delayed.
 pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
         host.client.as_deref(),
@@ -45,7 +45,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<
     is_held_back
 }
 
-/// Ends a login that no client waits for any more, or logs the client out.
+/// Abandons the login, or logs the client out.
 pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
     if let Some(ClientStatus::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
         host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);
@@ -66,7 +66,7 @@ fn answer(
     session.login_answered(result.map(|_| signature), host);
 }
 
-/// Whether AUTH is offered, and whether it is possible now.
+/// The policy for logins on this connection.
 pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::LoginPolicy {
     if host.caller.service_entry().protocol != Protocol::Submission {
         smtp::LoginPolicy::Absent
@@ -79,7 +79,9 @@ pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::LoginPolicy {
     }
 }
 
-/// A logged-in client may send only from its own addresses, or with an empty reverse path.
+/// Checks that a logged-in client sends from one of its addresses, or with an empty reverse path.
+///
+/// Errors: the address belongs to another account or to none.
 pub(super) fn check_sender(
     path: &ReversePath<'_>,
     host: &SmtpHost<'_, '_>,
@@ -98,7 +100,7 @@ pub(super) fn check_sender(
 /// Checks that mail for `path`, a remote recipient, may be relayed: the client has logged in, and
 /// the domain is a name.
 ///
-/// Errors: it is not relayed.
+/// Errors: mail for `path` is not relayed.
 pub(super) fn check_relaying(
     path: &ForwardPath<'_>,
     host: &SmtpHost<'_, '_>,

@@ -65,6 +65,7 @@ impl Wishes {
         Wishes { notify: recipient.notify, original: recipient.original.map(Original::ascii) }
     }
 
+    /// Whether RCPT had no report parameters.
     fn are_none(&self) -> bool {
         *self == Wishes::default()
     }

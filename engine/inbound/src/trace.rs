@@ -12,7 +12,7 @@ pub(super) const TRACE_BYTES_MAX: usize = HeadSize::OCTETS_MAX;
 
 const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);
 
-/// The trace fields of the message at hand.
+/// The buffer for the trace fields of the message that is being handled.
 pub(super) struct Trace {
     /// Our name.
     pub(super) hostname: String,

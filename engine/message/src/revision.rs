@@ -348,6 +348,7 @@ impl Revision {
         0
     }
 
+    /// Whether the message is submitted and lacks a field that must be added.
     fn lacks_fields(&self, known: HeaderState) -> bool {
         self.origin == Origin::Submitted
             && !(known.has_author && known.has_date && known.has_identifier)

@@ -10,7 +10,7 @@
 //!   may have the message already, the entry is left alone, and the reply says so.
 //! - After the reply, an entry that was held, returned or deleted is not sent, not even after a
 //!   power cut.
-//! - A request examines at most [`LOOKED_AT_MAX`] entries a turn. A core has at most
+//! - A request examines at most [`EXAMINED_MAX`] entries a turn. A core has at most
 //!   [`REQUESTS_MAX`] requests.
 
 use alloc::boxed::Box;
@@ -41,8 +41,8 @@ mod change;
 
 /// The most requests of a core at a time.
 const REQUESTS_MAX: usize = 16;
-/// The most entries that a request looks at in a turn.
-const LOOKED_AT_MAX: usize = 1024;
+/// The most entries that a request examines in a turn.
+const EXAMINED_MAX: usize = 1024;
 
 /// The administrative requests of a core.
 pub(super) struct Administration {
@@ -104,7 +104,7 @@ impl Administration {
     }
 
     /// Takes the next reply of this core, with its ticket.
-    pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
+    pub(super) fn next_reply(&mut self) -> Option<(Ticket, QueueReply)> {
         self.replies.pop_front()
     }
 
@@ -152,6 +152,7 @@ impl Administration {
         self.replies.push_back((asker, reply));
     }
 
+    /// Whether a request waits or can continue, or a reply was not taken yet.
     pub(super) fn has_requests_to_continue(&self) -> bool {
         !self.waiting.is_empty() || !self.again.is_empty() || !self.replies.is_empty()
     }
@@ -302,7 +303,7 @@ impl AdminRequest {
 
     /// Gathers entries and asks the store to change them, until none are left.
     fn change(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
-        let mut budget = LOOKED_AT_MAX;
+        let mut budget = EXAMINED_MAX;
         loop {
             let QueueRequestKind::Change(change) = &mut self.work else {
                 unreachable!("only a change gathers entries")

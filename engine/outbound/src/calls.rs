@@ -170,6 +170,7 @@ impl CoreDestinations {
 }
 
 impl Called {
+    /// Whether this core has no more connections than it may keep.
     fn may_keep(&self) -> bool {
         self.attempts - u16::from(self.is_asking) <= self.keeps
     }

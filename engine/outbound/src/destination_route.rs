@@ -337,6 +337,7 @@ pub(super) fn result_of(
     }
 }
 
+/// Whether this machine gave the connection up, so that the outcome says nothing about the host.
 fn is_given_up(outcome: &DeliveryOutcome) -> bool {
     matches!(
         outcome,

@@ -167,6 +167,7 @@ impl Entry {
         (!sender.is_empty() && self.is_sender_authentic(&sender, cx)).then_some(sender)
     }
 
+    /// Whether the message came from the sender in its reverse path (`authentic`).
     fn is_sender_authentic(&self, sender: &str, cx: &AttemptCx<'_, '_>) -> bool {
         let (directory, hostname) = (cx.parts.directory, cx.queue.config.hostname());
         let is_local = sender.rsplit_once('@').is_some_and(|(_, domain)| directory.serves(domain));

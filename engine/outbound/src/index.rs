@@ -139,7 +139,7 @@ impl QueueIndex {
     pub(super) fn set(&mut self, place: Place, state: State) {
         let Some(status) = self.entries.get_mut(&place) else { return };
         let before = core::mem::replace(&mut status.state, state);
-        self.left(place, before);
+        self.state_left(place, before);
         match state {
             State::Waits(at) => self.waiting.insert(at, place),
             State::Held => self.held += 1,
@@ -150,12 +150,13 @@ impl QueueIndex {
     /// Removes an entry.
     pub(super) fn gone(&mut self, place: Place) {
         if let Some(status) = self.entries.remove(&place) {
-            self.left(place, status.state);
+            self.state_left(place, status.state);
             self.words.remove(&place);
         }
     }
 
-    fn left(&mut self, place: Place, before: State) {
+    /// Updates `waiting` and `held` for an entry that is no longer in the state `before`.
+    fn state_left(&mut self, place: Place, before: State) {
         match before {
             State::Waits(at) => self.waiting.remove(at, place),
             State::Held => self.held -= 1,
@@ -198,10 +199,12 @@ impl QueueIndex {
         self.words.get(&place).map(|words| &**words)
     }
 
+    /// The status of an entry, if the entry exists.
     pub(super) fn of(&self, place: Place) -> Option<EntryStatus> {
         self.entries.get(&place).copied()
     }
 
+    /// Whether the entry exists and has this state.
     pub(super) fn has_state(&self, place: Place, state: State) -> bool {
         self.of(place).is_some_and(|status| status.state == state)
     }

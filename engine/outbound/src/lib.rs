@@ -50,7 +50,7 @@
 //! - An entry queued behind a destination always waits for an active delivery attempt, or for one
 //!   that is about to start. An attempt that ends without a try at its destination lets others try.
 //! - A waiting entry takes a few words of memory, and the store bounds the number of entries. No
-//!   turn examines more than [`state::LOOKED_AT_MAX`] of them, at the start or later. A new entry
+//!   turn examines more than [`state::EXAMINED_MAX`] of them, at the start or later. A new entry
 //!   is tried before entries that were tried already.
 //! - Nothing is begun before the earlier results are durable: the result for a recipient is marked
 //!   before anything else is done for that recipient. A marked recipient is never tried again.
@@ -185,8 +185,8 @@ impl Outbound {
 
     /// Whether the next turn has work that no event announces.
     #[inline]
-    pub fn has_to_look(&self) -> bool {
-        self.queue.has_to_look() || self.administration.has_requests_to_continue()
+    pub fn has_unannounced_work(&self) -> bool {
+        self.queue.has_unannounced_work() || self.administration.has_requests_to_continue()
     }
 
     /// The number of entries that administrators see: all that wait to leave.
@@ -200,13 +200,13 @@ impl Outbound {
     }
 
     /// Queues an administrator's question. `asker`: the ticket for the reply.
-    pub fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
-        self.administration.enqueue(asker, asked);
+    pub fn enqueue(&mut self, asker: Ticket, query: QueueQuery) {
+        self.administration.enqueue(asker, query);
     }
 
     /// Takes the next reply of this core, with its ticket.
-    pub fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
-        self.administration.next_told()
+    pub fn next_reply(&mut self) -> Option<(Ticket, QueueReply)> {
+        self.administration.next_reply()
     }
 
     /// Continues administration, begins the attempts that are due, and continues the attempts that

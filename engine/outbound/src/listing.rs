@@ -34,7 +34,7 @@ pub(super) fn line(
         since: info.internal_date,
         octets: info.octets,
         tries: status.tries,
-        said: queue.index.words(place).or(lost).map(String::from),
+        last_result: queue.index.words(place).or(lost).map(String::from),
         state: shown(status.state, parts.turn.now, parts.turn.wall),
     })
 }

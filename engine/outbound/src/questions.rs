@@ -129,7 +129,7 @@ pub struct QueueLine {
     /// The number of attempts since the machine has started.
     pub tries: u16,
     /// The result of the last attempt, in words.
-    pub said: Option<String>,
+    pub last_result: Option<String>,
     /// The state of the entry.
     pub state: QueueState,
 }

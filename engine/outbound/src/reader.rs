@@ -21,7 +21,7 @@ use super::head::EntryExtent;
 /// The state of reading an entry.
 pub(super) struct EntryReader {
     /// Whether the requested part is still wanted. `None`: no part is requested.
-    asked: Option<Wanted>,
+    requested: Option<Wanted>,
     /// The beginning of the entry, until it is opened.
     beginning: PartialMessage,
     /// The offset of the message, after its signatures and the envelope. `None`: the entry is not
@@ -65,7 +65,7 @@ impl EntryReader {
     /// A reader that has read nothing.
     pub(super) fn new() -> EntryReader {
         EntryReader {
-            asked: None,
+            requested: None,
             beginning: PartialMessage::from(0),
             message_at: None,
             signatures: Vec::new(),
@@ -77,7 +77,7 @@ impl EntryReader {
 
     /// Takes the requested part, or the refusal to read it.
     pub(super) fn arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> PartArrival {
-        let arrival = match self.asked.take() {
+        let arrival = match self.requested.take() {
             Some(Wanted::Yes) => match &outcome {
                 Outcome::Body(body) => self.take_in(body.bytes()),
                 Outcome::Refused(refusal) => PartArrival::Refused(*refusal),
@@ -103,7 +103,7 @@ impl EntryReader {
 
     /// Marks the requested part as unwanted.
     pub(super) fn want_nothing(&mut self) {
-        self.asked = self.asked.map(|_| Wanted::No);
+        self.requested = self.requested.map(|_| Wanted::No);
     }
 
     /// The bytes of the beginning that were read, while the entry is not opened.
@@ -186,14 +186,14 @@ impl EntryReader {
     }
 
     fn read(&mut self, offset: u32, cx: &mut AttemptCx<'_, '_>) -> Result<(), Refusal> {
-        match self.asked {
-            Some(Wanted::No) => self.asked = Some(Wanted::Another),
+        match self.requested {
+            Some(Wanted::No) => self.requested = Some(Wanted::Another),
             Some(Wanted::Yes | Wanted::Another) => {}
             None => {
                 let ((account, uid), continuation) =
                     (cx.place, cx.continuation(OutboundWaitPoint::AttemptRead));
                 cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
-                self.asked = Some(Wanted::Yes);
+                self.requested = Some(Wanted::Yes);
             }
         }
         Ok(())

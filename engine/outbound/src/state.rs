@@ -27,7 +27,7 @@ use super::{entry, smarthosts};
 mod tests;
 
 /// The most entries that a core examines in a turn, at the start or after a destination went down.
-pub(super) const LOOKED_AT_MAX: usize = 1024;
+pub(super) const EXAMINED_MAX: usize = 1024;
 
 /// The entries in the outboxes of a core that are to be sent.
 pub(super) struct Queue {
@@ -47,10 +47,10 @@ pub(super) struct Queue {
     pub(super) behind: BTreeMap<String, Turns>,
     /// Entries that waited behind a destination that is down now. They are to be made due again.
     released: Vec<Turns>,
-    is_to_look: bool,
+    must_list_outboxes: bool,
     /// The outboxes that were not searched since the core began to serve, each from this message
     /// on.
-    unlooked: Vec<Place>,
+    unsearched: Vec<Place>,
     pub(super) is_serving: bool,
 }
 
@@ -94,21 +94,21 @@ impl Queue {
             tally: Tally::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),
-            is_to_look: false,
-            unlooked: Vec::new(),
+            must_list_outboxes: false,
+            unsearched: Vec::new(),
             is_serving: false,
         }
     }
 
     /// Begins to serve: messages may be sent from now on.
     pub(super) fn begin(&mut self) {
-        (self.is_to_look, self.is_serving) = (true, true);
+        (self.must_list_outboxes, self.is_serving) = (true, true);
     }
 
-    /// Whether an attempt can go on, or begin.
+    /// Whether the queue has something to do now.
     #[inline]
     pub(super) fn has_work(&self, store: &Store, now: Instant) -> bool {
-        self.is_serving && (self.has_to_look() || store.has_posted())
+        self.is_serving && (self.has_unannounced_work() || store.has_posted())
             || !self.again.is_empty()
             || self.next_deadline().is_some_and(|at| at <= now)
     }
@@ -129,9 +129,9 @@ impl Queue {
 
     /// Whether outboxes must be searched or entries released, which no event announces.
     #[inline]
-    pub(super) fn has_to_look(&self) -> bool {
+    pub(super) fn has_unannounced_work(&self) -> bool {
         self.is_serving
-            && (self.is_to_look || !self.unlooked.is_empty() || !self.released.is_empty())
+            && (self.must_list_outboxes || !self.unsearched.is_empty() || !self.released.is_empty())
     }
 
     /// The first waiting entry of an account that may have another attempt.
@@ -147,27 +147,27 @@ impl Queue {
         if !self.is_serving {
             return;
         }
-        if core::mem::take(&mut self.is_to_look) {
+        if core::mem::take(&mut self.must_list_outboxes) {
             let all = store.accounts().map(|account| account.id());
             let has_some = |account: &AccountId| {
                 store.mailbox(*account, OUTBOX).is_some_and(|own| own.messages > 0)
             };
-            self.unlooked = all.filter(has_some).map(|account| (account, Uid(1))).collect();
+            self.unsearched = all.filter(has_some).map(|account| (account, Uid(1))).collect();
         }
-        let mut left = LOOKED_AT_MAX;
-        self.look_through(store, now, &mut left);
-        self.let_go(&mut left);
+        let mut left = EXAMINED_MAX;
+        self.search_outboxes(store, now, &mut left);
+        self.make_due(&mut left);
         while let Some(place) = store.next_posted() {
             self.index.arrived(place, now);
         }
     }
 
     /// Searches more of the outboxes, at most `left` entries.
-    fn look_through(&mut self, store: &Store, now: Instant, left: &mut usize) {
-        while let Some((account, from)) = self.unlooked.pop() {
+    fn search_outboxes(&mut self, store: &Store, now: Instant, left: &mut usize) {
+        while let Some((account, from)) = self.unsearched.pop() {
             for info in store.messages_from(account, OUTBOX, from) {
                 if *left == 0 {
-                    return self.unlooked.push((account, info.uid));
+                    return self.unsearched.push((account, info.uid));
                 }
                 *left -= 1;
                 self.index.found(
@@ -215,7 +215,7 @@ impl Queue {
     }
 
     /// Makes released entries due, at most `left` of them.
-    fn let_go(&mut self, left: &mut usize) {
+    fn make_due(&mut self, left: &mut usize) {
         while *left > 0
             && let Some(turns) = self.released.last_mut()
         {

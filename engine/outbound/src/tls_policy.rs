@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use dns::{Knowledge, Missing, Name, Question, Record, RecordKind};
-use relay::policies::{KnownPolicy, PolicyLookup, look};
+use relay::policies::{KnownPolicy, PolicyLookup, look_up};
 use relay::route::{Hop, MailRoute, RouteTarget, Unroutable, Us, route};
 use relay::sts::{StsMode, StsPolicy};
 use tls::Published;
@@ -56,7 +56,7 @@ pub(super) fn find(
             MailRoute::By { hops, missing } => (hops, missing),
             MailRoute::Nowhere(why) => return Ok(Err(why)),
         };
-    let policy = match look(known, domain, knowledge, parts.turn.now)? {
+    let policy = match look_up(known, domain, knowledge, parts.turn.now)? {
         PolicyLookup::Known(policy) => policy,
         PolicyLookup::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),

@@ -26,6 +26,7 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Whether the read waits for buffer space.
     pub(super) fn wants_room(&self) -> bool {
         self.read == ReadState::WantsRoom
     }

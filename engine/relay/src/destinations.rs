@@ -115,7 +115,7 @@ pub struct Destinations<W> {
     known: BTreeMap<u64, DestinationState<W>>,
     /// Destinations without connections, ordered by the end of their back-off.
     resting: BTreeSet<(Instant, u64)>,
-    told: VecDeque<DestinationMessage<W>>,
+    messages: VecDeque<DestinationMessage<W>>,
 }
 
 impl<W: Copy> Destinations<W> {
@@ -125,7 +125,7 @@ impl<W: Copy> Destinations<W> {
             limits,
             known: BTreeMap::new(),
             resting: BTreeSet::new(),
-            told: VecDeque::new(),
+            messages: VecDeque::new(),
         }
     }
 
@@ -185,7 +185,7 @@ impl<W: Copy> Destinations<W> {
             ConnectionOutcome::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
-                self.told.extend(waiting.map(|(core, waiter)| {
+                self.messages.extend(waiting.map(|(core, waiter)| {
                     DestinationMessage::Leave(core, name, waiter, Leave::NotFor(span))
                 }));
             }
@@ -205,13 +205,13 @@ impl<W: Copy> Destinations<W> {
     }
 
     /// Takes the next message to a core.
-    pub fn next_told(&mut self) -> Option<DestinationMessage<W>> {
-        self.told.pop_front()
+    pub fn next_message(&mut self) -> Option<DestinationMessage<W>> {
+        self.messages.pop_front()
     }
 
     /// Whether there is a message to a core.
-    pub fn has_told(&self) -> bool {
-        !self.told.is_empty()
+    pub fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     /// The number of known destinations.
@@ -231,7 +231,7 @@ impl<W: Copy> Destinations<W> {
             && let Some((core, waiter)) = known.take_next()
         {
             let grant = known.grant(core);
-            self.told.push_back(DestinationMessage::Leave(
+            self.messages.push_back(DestinationMessage::Leave(
                 core,
                 name,
                 waiter,
@@ -261,7 +261,7 @@ impl<W: Copy> Destinations<W> {
                 return;
             }
             most.keeps -= 1;
-            self.told.push_back(DestinationMessage::Keeps(most.core, name, most.keeps));
+            self.messages.push_back(DestinationMessage::Keeps(most.core, name, most.keeps));
         }
     }
 

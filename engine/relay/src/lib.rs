@@ -1,8 +1,8 @@
 //! Outgoing mail: a message for another server, from the queue to the host that accepts it.
 //!
 //! A [`SmtpClient`] is the outgoing end of one SMTP connection. It is given the peer's bytes and
-//! keeps the bytes to send. It knows no TCB, no name server, no store and no clock, so a test reads
-//! like a conversation. The queue uses the other parts:
+//! keeps the bytes to send. It does not know TCP, name servers, the store or the clock, so a
+//! test reads like a conversation. The queue uses the other parts:
 //! - [`route`]: the hosts for a message;
 //! - [`schedule`]: when a message is tried again;
 //! - [`sts`], [`Fetch`] and [`policies`]: the policy of a domain about its hosts (MTA-STS), how it

@@ -99,7 +99,7 @@ pub enum PolicyLookup<'a> {
 /// The policy that applies for a domain. `known`: the knowledge about its policy.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
-pub fn look<'a>(
+pub fn look_up<'a>(
     known: Option<&'a KnownPolicy>,
     domain: &str,
     knowledge: &Knowledge,

@@ -252,13 +252,13 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     out.push_str("\r\n");
     paragraph("", after, out);
     out.push_str("\r\n");
-    let came = date(report.arrived);
+    let arrived = date(report.arrived);
     let what = if matches!(report.returned, Returned::Whole(_)) { "It" } else { "Its header" };
     let hostname = report.hostname;
     paragraph(
         "",
         &alloc::format!(
-            "{message} was received by {hostname} on {came}. {what} is attached, after a report for programs."
+            "{message} was received by {hostname} on {arrived}. {what} is attached, after a report for programs."
         ),
         out,
     );

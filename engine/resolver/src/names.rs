@@ -96,7 +96,7 @@ pub struct NameLookups {
     numbered: u64,
     has_stopped: bool,
     /// Answers, and messages to other cores.
-    told: VecDeque<AddressedAnswer>,
+    answers: VecDeque<AddressedAnswer>,
     messages: VecDeque<(CoreId, NameMessage)>,
 }
 
@@ -114,7 +114,7 @@ impl NameLookups {
             deadline: Instant::NEVER,
             numbered: 0,
             has_stopped: false,
-            told: VecDeque::new(),
+            answers: VecDeque::new(),
             messages: VecDeque::new(),
         }
     }
@@ -165,7 +165,7 @@ impl NameLookups {
                 let (asker, question) = *asked;
                 self.asked.push_back((Asker { core: Some(from), ..asker }, question));
             }
-            NameMessage::Known(answer) => self.told.push_back(*answer),
+            NameMessage::Known(answer) => self.answers.push_back(*answer),
         }
     }
 
@@ -175,8 +175,8 @@ impl NameLookups {
     }
 
     /// Takes the next answer to a question of this core.
-    pub fn next_told(&mut self) -> Option<AddressedAnswer> {
-        self.told.pop_front()
+    pub fn next_answer(&mut self) -> Option<AddressedAnswer> {
+        self.answers.pop_front()
     }
 
     /// Whether [`NameLookups::work`] has something to do now.
@@ -206,7 +206,7 @@ impl NameLookups {
     }
 
     /// Gives the resolver the current servers.
-    fn look_at_servers(&mut self, net: &Net, now: Instant) {
+    fn update_servers(&mut self, net: &Net, now: Instant) {
         let servers: Vec<IpAddr> = match &self.configured {
             Some(servers) => servers.clone(),
             None => net.name_servers().take(SERVERS_MAX).collect(),
@@ -233,13 +233,13 @@ impl NameLookups {
     pub fn work(&mut self, now: Instant, connections: &mut Connections) {
         self.needs_run = false;
         if !self.asked.is_empty() {
-            self.look_at_servers(connections.net(), now);
+            self.update_servers(connections.net(), now);
         }
         for (asker, question) in core::mem::take(&mut self.asked) {
             match &mut self.resolver {
                 Some(resolver) => {
                     if let Some(known) = resolver.ask(question, asker, now) {
-                        self.tell(asker, known);
+                        self.answer(asker, known);
                     }
                 }
                 // The question may come from a core that does not know of the stop yet.
@@ -257,11 +257,11 @@ impl NameLookups {
             self.resolver.as_ref().map_or(Instant::NEVER, |resolver| resolver.next_deadline());
     }
 
-    fn tell(&mut self, asker: Asker, known: Known) {
+    fn answer(&mut self, asker: Asker, known: Known) {
         let answer = AddressedAnswer { at: asker.at, number: asker.number, known };
         match asker.core {
             Some(core) => self.messages.push_back((core, NameMessage::Known(Box::new(answer)))),
-            None => self.told.push_back(answer),
+            None => self.answers.push_back(answer),
         }
     }
 
@@ -295,7 +295,7 @@ impl NameLookups {
                         connections.hang_up(connection);
                     }
                 }
-                ResolverAction::Tell { asker, answer } => self.tell(asker, answer),
+                ResolverAction::Tell { asker, answer } => self.answer(asker, answer),
             }
         }
     }

@@ -256,7 +256,7 @@ impl Server {
 
     /// Passes DNS answers to the frames that have asked.
     pub(crate) fn tell_names(&mut self) {
-        while let Some(AddressedAnswer { at, number, known }) = self.services.names.next_told() {
+        while let Some(AddressedAnswer { at, number, known }) = self.services.names.next_answer() {
             match Subsystem::of(at.entry) {
                 Some(Subsystem::Inbound) => {
                     self.tell(at.frame, |session, cx| session.name_known(number, known, cx))

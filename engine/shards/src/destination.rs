@@ -44,8 +44,8 @@ pub type DomainPolicy = Option<Arc<KnownPolicy>>;
 
 impl Facts {
     /// The next message for a core.
-    pub(crate) fn next_told(&mut self) -> Option<(CoreId, DestinationNotice)> {
-        Some(match self.destinations.next_told()? {
+    pub(crate) fn next_message(&mut self) -> Option<(CoreId, DestinationNotice)> {
+        Some(match self.destinations.next_message()? {
             DestinationMessage::Leave(core, destination, at, leave) => {
                 (core, self.leave(at, destination, leave))
             }

@@ -73,7 +73,7 @@ impl ShardedStore {
                     .own
                     .facts
                     .destinations
-                    .has_told()
+                    .has_messages()
                     .then_some(CoreEvent::DestinationNotice);
             }
             Request::CloseMaildrop(maildrop) => self.own.maildrops.close(&maildrop),

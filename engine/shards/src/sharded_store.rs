@@ -258,7 +258,7 @@ impl ShardedStore {
     /// The next message of a destination owner for this core. Messages for other cores are sent to
     /// them.
     pub fn next_destination_notice(&mut self) -> Option<DestinationNotice> {
-        while let Some((core, told)) = self.own.facts.next_told() {
+        while let Some((core, told)) = self.own.facts.next_message() {
             match &mut self.others {
                 Some(others) if core != self.core => {
                     others.server.tell(core, News::Destination(told))

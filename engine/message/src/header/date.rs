@@ -154,6 +154,7 @@ struct Number {
 }
 
 impl DateParts {
+    /// Whether the date ends here: its zone was given in digits, and no minutes follow.
     fn is_whole(&self) -> bool {
         self.is_zone_exact && !self.is_in_clock
     }

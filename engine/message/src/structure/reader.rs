@@ -457,6 +457,7 @@ fn field_bytes_max(name: &[u8]) -> usize {
     if has_addresses { ADDRESS_FIELD_BYTES_MAX } else { FIELD_BYTES_MAX }
 }
 
+/// Whether a field with this name is one of [`STRUCTURAL`].
 fn describes_structure(name: &[u8]) -> bool {
     STRUCTURAL.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }

@@ -15,7 +15,7 @@ fn queue() -> Queue {
 fn entries_behind_a_down_destination_are_released_in_batches() {
     let mut queue = queue();
     queue.is_serving = true;
-    let places = (1..=3 * LOOKED_AT_MAX as u32)
+    let places = (1..=3 * EXAMINED_MAX as u32)
         .map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
     for place in places {
         queue.index.found(place, State::Behind);
@@ -30,12 +30,12 @@ fn entries_behind_a_down_destination_are_released_in_batches() {
     queue.release_entries_behind(DOWN);
     assert_eq!(due(&queue), 0);
     for turn in 1..=3 {
-        assert!(queue.has_to_look());
-        queue.let_go(&mut { LOOKED_AT_MAX });
-        assert_eq!(due(&queue), turn * LOOKED_AT_MAX);
+        assert!(queue.has_unannounced_work());
+        queue.make_due(&mut { EXAMINED_MAX });
+        assert_eq!(due(&queue), turn * EXAMINED_MAX);
     }
-    queue.let_go(&mut { LOOKED_AT_MAX });
-    assert!(!queue.has_to_look());
+    queue.make_due(&mut { EXAMINED_MAX });
+    assert!(!queue.has_unannounced_work());
 }
 
 #[test]
@@ -45,6 +45,6 @@ fn held_entry_is_not_released_when_its_destination_goes_down() {
     queue.behind.entry(DOWN.into()).or_default().push(place);
     queue.release_entries_behind(DOWN);
     queue.index.set(place, State::Held);
-    queue.let_go(&mut { LOOKED_AT_MAX });
+    queue.make_due(&mut { EXAMINED_MAX });
     assert!(queue.index.has_state(place, State::Held));
 }

@@ -109,9 +109,9 @@ fn oversized_policy_does_not_replace_the_earlier_one() {
     let second = announced(&[record(2)]).expect("the record announces a policy");
     policies.learn(7, &fetched(second.clone(), Some(policy(1_500, 31_557_600))));
     let known = policies.of(7);
-    let look =
-        look(known.as_deref(), "a.test", &knowledge, Instant::START).expect("the answer is known");
+    let lookup = look_up(known.as_deref(), "a.test", &knowledge, Instant::START)
+        .expect("the answer is known");
     assert!(
-        matches!(look, PolicyLookup::Fetch(id, Some(known)) if id == second && *known == small)
+        matches!(lookup, PolicyLookup::Fetch(id, Some(known)) if id == second && *known == small)
     );
 }

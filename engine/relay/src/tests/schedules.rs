@@ -111,7 +111,7 @@ fn is_down(table: &mut Table, name: u64, now: Instant) -> bool {
 }
 
 fn told(table: &mut Table) -> Vec<DestinationMessage<u32>> {
-    core::iter::from_fn(|| table.next_told()).collect()
+    core::iter::from_fn(|| table.next_message()).collect()
 }
 
 /// The cores that are granted a connection, and the cores that are to keep fewer, with their
@@ -148,7 +148,7 @@ fn working_destination_leaves_no_state() {
         assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
         table.ended(A, ONE, how, at(0), 0);
         table.ended(A, TWO, how, at(0), 0);
-        assert_eq!((table.count(), table.connections(), table.has_told()), (0, 0, false));
+        assert_eq!((table.count(), table.connections(), table.has_messages()), (0, 0, false));
     }
 }
 

@@ -127,7 +127,7 @@ impl Engine {
             }
             Message::WebmailReplied(replied) => server.webmail_reply_arrived(from, *replied),
             Message::QueueAsked(frame, asked) => {
-                services.outbound.asked(Ticket { core: from, frame }, *asked)
+                services.outbound.enqueue(Ticket { core: from, frame }, *asked)
             }
             Message::QueueTold(frame, reply) => server.queue_told(frame, *reply, machine),
             Message::Over => parts.links.end(from),

@@ -99,7 +99,7 @@ impl Server {
         act(handlers, &mut cx);
         while let Some(QueueQuestion { owner, frame, asked }) = handlers.next_question() {
             if owner == links.own() {
-                outbound.asked(Ticket { core: owner, frame }, asked);
+                outbound.enqueue(Ticket { core: owner, frame }, asked);
             } else {
                 links.tell(owner, Class::Answer, Message::QueueAsked(frame, Box::new(asked)));
             }
@@ -128,7 +128,7 @@ impl Server {
 
     /// Passes answers about this core's queue to the request handlers on all cores.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
-        while let Some((ticket, reply)) = self.services.outbound.next_told() {
+        while let Some((ticket, reply)) = self.services.outbound.next_reply() {
             if ticket.core == self.parts.links.own() {
                 self.queue_told(ticket.frame, reply, entropy);
             } else {

@@ -118,7 +118,7 @@ services! {
     outbound: Outbound {
         has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::let_outbound_work,
-        can_go_on: Outbound::has_to_look,
+        can_go_on: Outbound::has_unannounced_work,
         next_deadline: |outbound| Instant::or_never(outbound.next_deadline()),
         in_flight: Outbound::under_way,
         stop: |server| server.let_outbound(Outbound::stop),
@@ -151,7 +151,7 @@ services! {
     }
     certificates: Certificates {
         has_work: |certificates, parts| {
-            certificates.has_uploads() || certificates.is_to_look_at_ends(parts.turn.now)
+            certificates.has_uploads() || certificates.is_expiry_check_due(parts.turn.now)
         },
         run: |server, _| server.let_certificates(Certificates::run),
         can_go_on: Certificates::can_take_up,

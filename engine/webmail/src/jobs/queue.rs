@@ -205,8 +205,8 @@ impl QueueRow {
             state,
             facts: format!("queued since {since}, {size}, {tries}"),
             last_result: line
-                .said
-                .map_or_else(String::new, |said| format!("Last attempt: {said}.")),
+                .last_result
+                .map_or_else(String::new, |result| format!("Last attempt: {result}.")),
             is_held: line.state == QueueState::Held,
             is_under_way: line.state == QueueState::UnderWay,
             recipients,
