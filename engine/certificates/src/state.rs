@@ -75,7 +75,7 @@ pub struct Certificates {
     pub(super) expect: Expect,
     /// Stored certificates that the disk could not read. They may be in force, and are not removed.
     pub(super) unread: Vec<Uid>,
-    /// The ends of the certificates in force. Only the first core checks them.
+    /// The expiry dates of the certificates in force. Only the first core checks them.
     pub(super) expiry: Expiry,
     pub(super) events: VecDeque<CertificateEvent>,
 }

@@ -283,7 +283,8 @@ impl FilterQuery {
         }
     }
 
-    /// Gives the question up. Returns false if it was not under way.
+    /// Gives the question up. Returns false if the message was still arriving, or the verdict is
+    /// known already.
     pub fn give_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,

@@ -1,11 +1,10 @@
-//! Which domains answer for an external message: whether its signatures are valid (DKIM, crate
-//! `dkim`), whether the forwarding hosts saw the same message (ARC, the same crate), and which
-//! policy its author's domain publishes for messages without proof of origin (DMARC, crate
-//! `dmarc`).
+//! Checks the origin of an external message: whether its signatures are valid (DKIM, crate `dkim`),
+//! whether the forwarding hosts saw the same message (ARC, the same crate), and which policy the
+//! author's domain publishes for messages without proof of origin (DMARC, crate `dmarc`).
 //!
-//! The domain's DMARC policy is applied, with one exception: the last forwarder is trusted here,
-//! and found that the message came from the author's domain. Then the proof may have been lost
-//! later, as on a mailing list.
+//! The domain's DMARC policy is applied, with one exception: a trusted forwarder has found that the
+//! message came from the author's domain. The proof may have been lost after that, as on a mailing
+//! list.
 //!
 //! Name servers are asked as soon as the header has arrived, so the answers are usually known when
 //! the message ends. Bodies are hashed as they arrive.

@@ -183,8 +183,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let InboundTransaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
     let listings = ClientStatus::listings(host.client.as_deref());
-    // For a message in an outbox the envelope has the reverse path, and the last server writes it
-    // into the message.
+    // An outbox entry has the reverse path in its envelope. The server of the final delivery writes
+    // the path into the message.
     let is_elsewhere = posting.goes_to_queue();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let delivery = message.delivery;

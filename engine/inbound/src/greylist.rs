@@ -19,8 +19,8 @@ use super::lists::Listings;
 use super::transaction::InboundTransaction;
 use super::waiting::replied_at;
 
-/// Whether the greylisting decision for this recipient is known, or not needed. If it is needed and
-/// not known, the next step towards it is started.
+/// Whether the greylisting decision for this recipient is known, or not needed. If the decision is
+/// needed and not known, asks the next question.
 pub(super) fn is_known(
     path: &ForwardPath<'_>,
     account: AccountId,

@@ -1,5 +1,5 @@
-//! Lists of addresses (DNSBL and DNSWL, RFC 5782). The configuration names them. Name servers are
-//! asked about an external client when it names the first recipient.
+//! Lists of addresses (DNSBL and DNSWL, RFC 5782), which the configuration names. When an external
+//! client names its first recipient, name servers are asked whether the client is on the lists.
 //!
 //! | the client is on | effect |
 //! |---|---|

@@ -1,15 +1,15 @@
-//! Mail for other servers. It goes into the sender's outbox with all its recipients, also local
-//! ones, and the queue delivers it. Two other kinds of mail go the same way, because the queue has
-//! timers and writes reports: held mail (RFC 4865), and mail with a request for success reports
-//! about local recipients.
+//! Mail for other servers. Such a message goes into the sender's outbox with all its recipients,
+//! remote and local, and the queue delivers it. Two other kinds of mail go the same way, because
+//! the queue has timers and writes reports: held mail (RFC 4865), and mail with a request for
+//! success reports about local recipients.
 //!
 //! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
 //! the original sender.
 //!
 //! Invariants:
 //! - Only a logged-in client may name recipients on other servers. So each sender has an account
-//!   and an outbox. EHLO offers no reports to external clients, so their requests are not kept:
-//!   they get a final answer at once, or the hosts before us send the reports.
+//!   and an outbox. EHLO offers no reports to external clients, so their report parameters are not
+//!   stored. Such a client gets a final answer at once, and the host before us sends any report.
 //! - External mail reaches a remote recipient only through an address of ours that stands for that
 //!   recipient, and only with an empty reverse path (RFC 3464 section 2). So this server sends such
 //!   mail to no other address, and a failure to deliver it is not reported.

@@ -1,4 +1,4 @@
-//! Whether a recipient has space for a message, before the message comes (RFC 5321 section
+//! Whether a recipient has space for a message, before the message arrives (RFC 5321 section
 //! 4.5.3.1.10, RFC 3463 X.2.2).
 //!
 //! | space | reply |
@@ -77,8 +77,9 @@ impl KnownUsage {
         is_asked
     }
 
-    /// Whether an account has space for a message of `declared` bytes, or of `largest` at most. The
-    /// usage may change until the next recipient is named, so it is forgotten.
+    /// Checks that an account has space for a message of `declared` bytes, or of at most `largest`
+    /// bytes if no size is declared. Drops the known usage, which may change before the next
+    /// recipient is named.
     ///
     /// Errors: as [`KnownUsage::room`].
     pub(super) fn check(
@@ -91,7 +92,7 @@ impl KnownUsage {
         core::mem::take(self).room(account, declared, largest, cx)
     }
 
-    /// As [`KnownUsage::take_room`], but the usage stays known.
+    /// As [`KnownUsage::check`], but the usage stays known.
     ///
     /// Errors: the account has no space, or its usage is unknown.
     pub(super) fn room(

@@ -1,5 +1,5 @@
-//! The SPF check of an external sender, before its message begins: whether the domain of its
-//! reverse path authorizes this host (crate `spf`).
+//! The SPF check of an external sender, before the message begins: whether the domain of the
+//! reverse path authorizes the client to send for it (crate `spf`).
 //!
 //! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
 //! way, and none before the client has named a local recipient. The result goes into the trace, and
@@ -169,7 +169,7 @@ impl SpfState {
         }
     }
 
-    /// The domain of the reverse path, if it is known to authorize this host.
+    /// The domain of the reverse path, if the check has found that it authorizes the client.
     pub(super) fn authorized_domain<'a>(&self, reverse_path: &'a str) -> Option<&'a str> {
         let (_, domain) = reverse_path.rsplit_once('@')?;
         matches!(self, SpfState::Found(SpfVerdict::Pass)).then_some(domain)

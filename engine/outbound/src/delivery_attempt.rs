@@ -452,7 +452,7 @@ impl DeliveryAttempt {
             ) => {
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::Damaged), cx);
             }
-            // The report was to contain the message. It is written again without it.
+            // The report was to contain the message, and is written again without the message.
             (DeliveryKind::FailureReport(_), Refusal::Damaged | Refusal::Unreadable) => {
                 self.stage = Stage::BeginDelivery(kind)
             }

@@ -179,7 +179,7 @@ pub(super) enum OpenedEntry {
     /// The entry can be used. `signatures`: the number of bytes at the beginning that are the
     /// message's signatures. `message_at`: the offset of the rest of the message.
     Whole { entry: Entry, signatures: usize, message_at: u32 },
-    /// The entry does not show its recipients.
+    /// The recipients cannot be read from the entry.
     Unreadable,
     /// The account of the entry is gone, and the entry with it.
     Gone,

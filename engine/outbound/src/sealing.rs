@@ -85,7 +85,7 @@ impl ArcSeal {
         ArcSeal { state: SealState::Unknown }
     }
 
-    /// Whether it is still undecided if the message gets a set.
+    /// Whether the decision is open if the message gets a set.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, SealState::Unknown)
     }

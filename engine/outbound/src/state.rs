@@ -54,7 +54,7 @@ pub(super) struct Queue {
     pub(super) is_serving: bool,
 }
 
-/// How an attempt has ended for its entry.
+/// The result of an attempt for its entry.
 pub(super) struct AttemptOutcome {
     pub(super) place: Place,
     /// When the entry is tried again. `None`: the entry is gone.
@@ -197,9 +197,9 @@ impl Queue {
         core::mem::take(&mut self.again)
     }
 
-    /// Releases the entries that waited behind a destination, because it is down. Each entry then
-    /// has an attempt that ends at once, and waits until the destination may be tried. An entry
-    /// that is too old for that is given up.
+    /// Releases the entries that wait behind a destination, because the destination is down. Each
+    /// entry then has an attempt that ends at once, and waits until the destination may be tried.
+    /// An entry that is too old for that is given up.
     pub(super) fn release_entries_behind(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }

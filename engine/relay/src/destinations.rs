@@ -50,7 +50,7 @@ pub struct Limits {
 /// Whether a core may make one more connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leave {
-    /// The core may make it. The connection counts until [`Destinations::ended`].
+    /// The core may make the connection, which counts until [`Destinations::ended`].
     Granted(Grant),
     /// The destination is down for this time.
     NotFor(Micros),

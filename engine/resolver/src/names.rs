@@ -125,7 +125,7 @@ impl NameLookups {
     }
 
     /// Whether an answer that the servers call authenticated is trusted (RFC 4035 section 3.2.3).
-    /// This trust is only as good as the servers and the route to them.
+    /// Such an answer is only as trustworthy as the servers and the route to them.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
