@@ -77,6 +77,7 @@ impl BodyHash {
         }
     }
 
+    /// Ends the body, and returns the hash.
     pub(crate) fn ended(mut self) -> Hashed {
         if self.has_return {
             self.text(b"\r");

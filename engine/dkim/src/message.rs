@@ -157,6 +157,7 @@ pub(crate) fn missing(
 }
 
 impl<T> Bodies<T> {
+    /// Calls `act` with each value that exists.
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut T)) {
         self.simple.iter_mut().chain(&mut self.relaxed).for_each(&mut act);
     }
@@ -165,6 +166,7 @@ impl<T> Bodies<T> {
         Bodies { simple: self.simple.map(&become_other), relaxed: self.relaxed.map(&become_other) }
     }
 
+    /// The value for a canonicalization, if this canonicalization is used.
     pub(crate) fn of(&self, form: CanonicalForm) -> Option<&T> {
         match form {
             CanonicalForm::Simple => self.simple.as_ref(),

@@ -56,11 +56,16 @@ impl MessageReader {
         match &mut self.expect {
             Expect::Header(header) => {
                 if let Some(body) = header_arrived(header, piece) {
-                    let opened = BodyReading::whole(core::mem::take(header), self.is_to_be_signed);
+                    let opened = BodyReading::after_whole_header(
+                        core::mem::take(header),
+                        self.is_to_be_signed,
+                    );
                     self.expect = Expect::Body(Box::new(opened));
                     self.arrived(body);
                 } else if header.len() >= HEADER_BYTES_MAX {
-                    self.expect = Expect::Body(Box::new(BodyReading::cut(core::mem::take(header))));
+                    self.expect = Expect::Body(Box::new(BodyReading::after_cut_header(
+                        core::mem::take(header),
+                    )));
                 }
             }
             Expect::Body(opened) => {
@@ -107,7 +112,7 @@ impl MessageReader {
     /// The message is complete.
     pub fn ended(self) -> CompleteMessage {
         let BodyReading { header, signatures, chain, bodies } = match self.expect {
-            Expect::Header(header) => BodyReading::whole(header, self.is_to_be_signed),
+            Expect::Header(header) => BodyReading::after_whole_header(header, self.is_to_be_signed),
             Expect::Body(opened) => *opened,
         };
         let bodies = bodies.map(|bodies| bodies.map(BodyHash::ended));
@@ -116,8 +121,10 @@ impl MessageReader {
 }
 
 impl BodyReading {
-    fn whole(header: Vec<u8>, is_to_be_signed: bool) -> BodyReading {
-        let opened = BodyReading::cut(header);
+    /// Begins to read the body after a complete header. If the header has too many fields, the body
+    /// is not hashed.
+    fn after_whole_header(header: Vec<u8>, is_to_be_signed: bool) -> BodyReading {
+        let opened = BodyReading::after_cut_header(header);
         if !opened.header.is_whole() {
             return opened;
         }
@@ -133,7 +140,8 @@ impl BodyReading {
         BodyReading { bodies: Some(bodies), ..opened }
     }
 
-    fn cut(header: Vec<u8>) -> BodyReading {
+    /// Reads a header. The body is not hashed.
+    fn after_cut_header(header: Vec<u8>) -> BodyReading {
         let header = HeaderIndex::read(header);
         let (signatures, chain) = (Signed::all_of(&header), Chain::read(&header));
         BodyReading { header, signatures, chain, bodies: None }

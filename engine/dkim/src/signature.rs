@@ -181,10 +181,12 @@ impl DkimSignature {
     }
 }
 
+/// The value of a tag that a signature must have.
 fn required<'a>(tags: &Tags<'a>, name: &[u8]) -> Result<&'a [u8], SignatureReason> {
     tags.get(name).ok_or(SignatureReason::Syntax)
 }
 
+/// The number in a tag that a signature may have.
 fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, SignatureReason> {
     tags.get(name).map(|value| number(value).ok_or(SignatureReason::Syntax)).transpose()
 }
@@ -217,6 +219,7 @@ pub(crate) fn key_name(selector: &Name, domain: &Name) -> Result<Name, Signature
         .map_err(|_| SignatureReason::Syntax)
 }
 
+/// The names of the signed fields (`h=`).
 fn names(value: &[u8]) -> Result<Vec<Box<[u8]>>, SignatureReason> {
     let name = |name: &[u8]| {
         let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
@@ -225,10 +228,12 @@ fn names(value: &[u8]) -> Result<Vec<Box<[u8]>>, SignatureReason> {
     members(value).map(name).collect()
 }
 
+/// The bytes of a hash or signature, which must not be empty.
 fn bytes(value: &[u8]) -> Result<Vec<u8>, SignatureReason> {
     decoded(value).filter(|bytes| !bytes.is_empty()).ok_or(SignatureReason::Syntax)
 }
 
+/// The first characters of a signature, without white space.
 fn prefix(value: &[u8]) -> Box<str> {
     let dense = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     dense.take(PREFIX_CHARACTERS).map(|byte| char::from(*byte)).collect()

@@ -41,6 +41,7 @@ impl AnswerCache {
         }
     }
 
+    /// The answer to a question, if it is cached and still valid.
     pub(crate) fn find(&self, question: &Question, now: Instant) -> Option<&Answer> {
         self.known.get(question).filter(|known| now < known.true_until).map(|known| &known.answer)
     }

@@ -78,6 +78,8 @@ impl OutgoingQuery {
         Some(OutgoingQuery { bytes, question: HEADER_BYTES..length })
     }
 
+    /// The bytes of `bytes` in the place of our question, and our question. A correct answer has
+    /// equal bytes there.
     fn repeated_in<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &[u8])> {
         Some((bytes.get(self.question.clone())?, self.bytes.get(self.question.clone())?))
     }

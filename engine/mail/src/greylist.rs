@@ -82,27 +82,29 @@ impl Greylist {
         let is_known = self.find(origin, now).is_some();
         let waited = self.find(message, now).map(|record| now.since(record.since));
         if is_known || waited.is_some_and(|waited| waited >= self.delay) {
-            self.note(GreylistEntry { key: origin, since: now, until: now + KNOWN_FOR });
+            self.store(GreylistEntry { key: origin, since: now, until: now + KNOWN_FOR });
             return true;
         }
         if waited.is_none() {
-            self.note(GreylistEntry { key: message, since: now, until: now + RETRY_WITHIN });
+            self.store(GreylistEntry { key: message, since: now, until: now + RETRY_WITHIN });
         }
         false
     }
 
-    fn note(&mut self, noted: GreylistEntry) {
-        let Some(set) = self.records.get_mut(noted.key as usize % SETS) else { return };
-        let place = set.iter().position(|record| record.key == noted.key);
+    /// Stores a record in place of the record with the same key, or of the one that expires first.
+    fn store(&mut self, entry: GreylistEntry) {
+        let Some(set) = self.records.get_mut(entry.key as usize % SETS) else { return };
+        let place = set.iter().position(|record| record.key == entry.key);
         let expires_first = || {
             set.iter().enumerate().min_by_key(|(_, record)| record.until).map(|(place, _)| place)
         };
         let Some(place) = place.or_else(expires_first) else { return };
         if let Some(record) = set.get_mut(place) {
-            *record = noted;
+            *record = entry;
         }
     }
 
+    /// The record with this key, if the record has not expired.
     fn find(&self, key: u64, now: Instant) -> Option<GreylistEntry> {
         let set = self.records.get(key as usize % SETS)?;
         set.iter().find(|record| record.key == key && now <= record.until).copied()

@@ -165,6 +165,7 @@ impl RateSubject {
         [RateSubject::Address(address), RateSubject::Network(address)]
     }
 
+    /// The limits of the subject, as a multiple of those of an address.
     fn share(self) -> u64 {
         if let RateSubject::Network(_) = self { NETWORK_SHARE } else { 1 }
     }
@@ -288,6 +289,7 @@ impl ClientRateLimits {
         self.reports.pop_front()
     }
 
+    /// Counts actions against the limit of their subject.
     fn count(&mut self, actions: RemoteActions, now: Instant) {
         let RemoteActions { subject, action, count } = actions;
         let (period, price) = self.price(action, subject);

@@ -49,6 +49,7 @@ impl VerifiedLogins {
         }
     }
 
+    /// The keyed hash of a password hash and a password, which identifies an entry.
     fn tag(&self, hash: &str, password: &[u8]) -> u128 {
         let mut hasher = SipHasher24::new_with_key(&self.key);
         hasher.write_usize(hash.len());

@@ -36,15 +36,15 @@ pub use line::{Origin, Reviser};
 const ADDED_BYTES_MAX: usize = 384 + "From: \r\n".len() + AUTHOR_BYTES_MAX;
 /// The longest address for which a `From` field is added (RFC 5321 section 4.5.3.1).
 const AUTHOR_BYTES_MAX: usize = 320;
-const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
+const BUFFER_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
 
 /// The state of a message's header while the message passes.
 #[derive(Clone, Debug)]
 pub struct Revision {
     origin: Origin,
-    known: HeaderState,
+    state: HeaderState,
     /// The held bytes: the beginning of a line, or bytes to pass on next.
-    place: [u8; PLACE_BYTES],
+    buffer: [u8; BUFFER_BYTES],
     held_from: u16,
     held_to: u16,
     /// Whether the held bytes must be passed on before further bytes are examined.
@@ -114,7 +114,7 @@ impl Revision {
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
-            known: HeaderState {
+            state: HeaderState {
                 at: At::LineStart(FieldDisposition::Kept),
                 fields: 0,
                 awaits_colon: false,
@@ -123,7 +123,7 @@ impl Revision {
                 has_date: false,
                 has_identifier: false,
             },
-            place: [0; PLACE_BYTES],
+            buffer: [0; BUFFER_BYTES],
             held_from: 0,
             held_to: 0,
             is_released: false,
@@ -132,12 +132,12 @@ impl Revision {
 
     /// The number of `Received:` fields so far, at most 65,535.
     pub fn hops(&self) -> u16 {
-        self.known.hops
+        self.state.hops
     }
 
     /// The number of header fields so far, including removed ones, at most 65,535.
     pub fn fields(&self) -> u16 {
-        self.known.fields
+        self.state.fields
     }
 
     /// Takes the next bytes of the message, and passes on the bytes that are not removed. `to`
@@ -164,13 +164,13 @@ impl Revision {
                 taken += self.held_line_arrived(rest, own);
                 continue;
             }
-            let (run, known) = self.scan(rest, rest.len(), own);
+            let (run, state) = self.scan(rest, rest.len(), own);
             if run == 0 {
                 taken += self.change(rest, own);
                 continue;
             }
             let passed = to(rest.get(..run).unwrap_or(rest))?;
-            self.known = if passed < run { self.scan(rest, passed, own).1 } else { known };
+            self.state = if passed < run { self.scan(rest, passed, own).1 } else { state };
             taken += passed;
             if passed < run {
                 return Ok(taken);
@@ -186,9 +186,9 @@ impl Revision {
         own: &Reviser<'_>,
         mut to: impl FnMut(&[u8]) -> Result<usize, E>,
     ) -> Result<bool, E> {
-        if self.known.at != At::Body {
+        if self.state.at != At::Body {
             let is_cut = match self.held() {
-                [] => self.known.at == At::Within(FieldDisposition::Kept),
+                [] => self.state.at == At::Within(FieldDisposition::Kept),
                 held => !held.ends_with(b"\n"),
             };
             if !self.is_released {
@@ -199,7 +199,7 @@ impl Revision {
                 return Ok(false);
             }
             let line_end: &[u8] =
-                if is_cut && self.lacks_fields(self.known) { b"\r\n" } else { b"" };
+                if is_cut && self.lacks_fields(self.state) { b"\r\n" } else { b"" };
             self.complete(line_end, b"", own);
         }
         self.release(&mut to)
@@ -207,15 +207,15 @@ impl Revision {
 
     /// Counts the held bytes as the beginning of a line of this kind.
     fn note_held(&mut self, line: HeaderLine) {
-        let mut known = self.known;
-        known.note(line);
-        known.look_for_colon(self.held());
-        known.awaits_colon &= !self.held().ends_with(b"\n");
-        self.known = known;
+        let mut state = self.state;
+        state.note(line);
+        state.look_for_colon(self.held());
+        state.awaits_colon &= !self.held().ends_with(b"\n");
+        self.state = state;
     }
 
     fn held(&self) -> &[u8] {
-        self.place.get(usize::from(self.held_from)..usize::from(self.held_to)).unwrap_or_default()
+        self.buffer.get(usize::from(self.held_from)..usize::from(self.held_to)).unwrap_or_default()
     }
 
     /// Passes on the held bytes if they are released. Returns whether none is left.
@@ -239,22 +239,22 @@ impl Revision {
 
     /// Returns how many of the first `limit` bytes pass unchanged, and the state after them.
     fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, HeaderState) {
-        let mut known = self.known;
+        let mut state = self.state;
         let mut at = 0;
         while at < limit {
             let rest = bytes.get(at..).unwrap_or_default();
-            match known.at {
+            match state.at {
                 At::Body => at = limit,
                 At::Within(FieldDisposition::Dropped) => break,
                 At::Within(FieldDisposition::Kept) => match memchr::memchr(b'\n', rest) {
                     Some(line_end) if at + line_end < limit => {
-                        known.look_for_colon(rest.get(..line_end).unwrap_or_default());
-                        known.awaits_colon = false;
+                        state.look_for_colon(rest.get(..line_end).unwrap_or_default());
+                        state.awaits_colon = false;
                         at += line_end + 1;
-                        known.at = At::LineStart(FieldDisposition::Kept);
+                        state.at = At::LineStart(FieldDisposition::Kept);
                     }
                     _ => {
-                        known.look_for_colon(rest.get(..limit - at).unwrap_or_default());
+                        state.look_for_colon(rest.get(..limit - at).unwrap_or_default());
                         at = limit;
                     }
                 },
@@ -265,9 +265,9 @@ impl Revision {
                         | HeaderLine::Author
                         | HeaderLine::Date
                         | HeaderLine::Identifier
-                        | HeaderLine::OtherField) => known.note(line),
-                        HeaderLine::Empty if !self.lacks_fields(known) => {
-                            known.at = At::Body;
+                        | HeaderLine::OtherField) => state.note(line),
+                        HeaderLine::Empty if !self.lacks_fields(state) => {
+                            state.at = At::Body;
                             continue;
                         }
                         HeaderLine::Unknown
@@ -276,27 +276,27 @@ impl Revision {
                         | HeaderLine::Empty
                         | HeaderLine::Text => break,
                     }
-                    known.at = At::Within(FieldDisposition::Kept);
+                    state.at = At::Within(FieldDisposition::Kept);
                 }
             }
         }
-        (at, known)
+        (at, state)
     }
 
     /// Handles bytes that do not pass unchanged. Returns the number of bytes taken.
     fn change(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
-        if self.known.at == At::Within(FieldDisposition::Dropped) {
+        if self.state.at == At::Within(FieldDisposition::Dropped) {
             let line_end = memchr::memchr(b'\n', bytes);
             if line_end.is_some() {
-                self.known.at = At::LineStart(FieldDisposition::Dropped);
+                self.state.at = At::LineStart(FieldDisposition::Dropped);
             }
             return line_end.map_or(bytes.len(), |line_end| line_end + 1);
         }
         match self.line(bytes, own) {
             HeaderLine::Unknown => return self.hold(bytes),
             line @ (HeaderLine::Folded | HeaderLine::Unwanted) => {
-                self.known.note(line);
-                self.known.at = At::Within(FieldDisposition::Dropped);
+                self.state.note(line);
+                self.state.at = At::Within(FieldDisposition::Dropped);
             }
             HeaderLine::Text => self.complete(b"", b"\r\n", own),
             // The empty line. Lines that pass unchanged are never handled here.
@@ -311,7 +311,7 @@ impl Revision {
         let from = usize::from(self.held_to);
         let count = bytes.len().min(HELD_BYTES_MAX.saturating_sub(from));
         if let (Some(place), Some(bytes)) =
-            (self.place.get_mut(from..from + count), bytes.get(..count))
+            (self.buffer.get_mut(from..from + count), bytes.get(..count))
         {
             place.copy_from_slice(bytes);
         }
@@ -333,15 +333,15 @@ impl Revision {
         let goes_on = |fate| if ends_here { At::LineStart(fate) } else { At::Within(fate) };
         match line {
             HeaderLine::Unwanted => {
-                self.known.note(line);
-                self.known.at = goes_on(FieldDisposition::Dropped);
+                self.state.note(line);
+                self.state.at = goes_on(FieldDisposition::Dropped);
                 self.forget();
             }
             HeaderLine::Text => self.complete(b"", b"\r\n", own),
             HeaderLine::Empty => self.complete(b"", b"", own),
             field => {
                 self.note_held(field);
-                self.known.at = goes_on(FieldDisposition::Kept);
+                self.state.at = goes_on(FieldDisposition::Kept);
                 self.is_released = true;
             }
         }
@@ -349,29 +349,29 @@ impl Revision {
     }
 
     /// Whether the message is submitted and lacks a field that must be added.
-    fn lacks_fields(&self, known: HeaderState) -> bool {
+    fn lacks_fields(&self, state: HeaderState) -> bool {
         self.origin == Origin::Submitted
-            && !(known.has_author && known.has_date && known.has_identifier)
+            && !(state.has_author && state.has_date && state.has_identifier)
     }
 
     /// Ends the header. The missing fields will be passed on, between `line_end` and `empty_line`,
     /// and then the held bytes.
     fn complete(&mut self, line_end: &[u8], empty_line: &[u8], own: &Reviser<'_>) {
         let is_submitted = self.origin == Origin::Submitted;
-        let mut place = [0; PLACE_BYTES];
+        let mut place = [0; BUFFER_BYTES];
         let mut out = Writer::new(&mut place);
         out.put(line_end);
-        if is_submitted && !self.known.has_author && own.author.len() <= AUTHOR_BYTES_MAX {
+        if is_submitted && !self.state.has_author && own.author.len() <= AUTHOR_BYTES_MAX {
             out.put(b"From: ");
             out.put(own.author.as_bytes());
             out.put(b"\r\n");
         }
-        if is_submitted && !self.known.has_date {
+        if is_submitted && !self.state.has_date {
             out.put(b"Date: ");
             out.put(own.now);
             out.put(b"\r\n");
         }
-        if is_submitted && !self.known.has_identifier {
+        if is_submitted && !self.state.has_identifier {
             out.put(b"Message-ID: <");
             out.put(own.identifier);
             out.put(b"@");
@@ -382,15 +382,15 @@ impl Revision {
         out.put(self.held());
         // The buffer is large enough for all these bytes.
         let length = out.finish().unwrap_or(0);
-        (self.place, self.held_from, self.held_to, self.is_released) =
+        (self.buffer, self.held_from, self.held_to, self.is_released) =
             (place, 0, length as u16, true);
-        self.known.at = At::Body;
+        self.state.at = At::Body;
     }
 
     /// The kind of the line at the start of `bytes`. `bytes`: all available bytes of the line, and
     /// any bytes after it.
     #[inline]
     fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> HeaderLine {
-        Classifier { origin: self.origin, fields_before: self.known.fields, own }.line(bytes)
+        Classifier { origin: self.origin, fields_before: self.state.fields, own }.line(bytes)
     }
 }

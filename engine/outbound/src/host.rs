@@ -63,6 +63,7 @@ pub(super) struct RejectedHost {
 pub(super) type MailHosts = Vec<Result<MailHost, RejectedHost>>;
 
 impl RejectedHost {
+    /// A host that must not be called, for a reason other than TLS.
     pub(super) fn by(why: Unroutable) -> RejectedHost {
         RejectedHost { why, counts_as: None }
     }

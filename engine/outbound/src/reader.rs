@@ -91,6 +91,7 @@ impl EntryReader {
         arrival
     }
 
+    /// Takes the bytes of a part that was read.
     fn take_in(&mut self, octets: &[u8]) -> PartArrival {
         if self.message_at.is_none() {
             self.beginning.arrived(octets);

@@ -121,6 +121,7 @@ impl Queue {
         if is_any { self.first_deadline() } else { None }
     }
 
+    /// The earliest of the times at which an attempt can begin, go on, or has a deadline.
     fn first_deadline(&self) -> Option<Instant> {
         let begins = self.next_waiting().map(|(at, _)| at);
         let again = (!self.again.is_empty()).then_some(self.again_at);
@@ -295,6 +296,7 @@ impl Queue {
         }
     }
 
+    /// Lets the next entry that waits for this destination try, if no attempt at it is active.
     fn let_next_try_if_none_is_active(&mut self, destination: &str) {
         if !self.calls.is_called(destination) {
             self.let_next_try(destination);

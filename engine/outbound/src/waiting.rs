@@ -42,6 +42,7 @@ impl WaitingEntries {
         self.first.is_empty()
     }
 
+    /// Changes the entries of an account by `act`, and keeps `first` up to date.
     fn change(
         &mut self,
         account: AccountId,

@@ -50,18 +50,18 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandFault> {
         b"USER" => user(arguments),
         b"PASS" => arguments.map(Command::Password).ok_or(CommandFault::BadArguments),
         b"AUTH" => login(arguments),
-        b"CAPA" => alone(arguments, Command::Capabilities),
-        b"STLS" => alone(arguments, Command::StartTls),
-        b"UTF8" => alone(arguments, Command::Utf8),
-        b"STAT" => alone(arguments, Command::Status),
+        b"CAPA" => without_arguments(arguments, Command::Capabilities),
+        b"STLS" => without_arguments(arguments, Command::StartTls),
+        b"UTF8" => without_arguments(arguments, Command::Utf8),
+        b"STAT" => without_arguments(arguments, Command::Status),
         b"LIST" => optional_number(arguments).map(Command::List),
         b"UIDL" => optional_number(arguments).map(Command::UniqueIds),
         b"RETR" => number(arguments).map(Command::Retrieve),
         b"TOP " => top(arguments),
         b"DELE" => number(arguments).map(Command::Delete),
-        b"NOOP" => alone(arguments, Command::Noop),
-        b"RSET" => alone(arguments, Command::Reset),
-        b"QUIT" => alone(arguments, Command::Quit),
+        b"NOOP" => without_arguments(arguments, Command::Noop),
+        b"RSET" => without_arguments(arguments, Command::Reset),
+        b"QUIT" => without_arguments(arguments, Command::Quit),
         _ => Err(CommandFault::UnknownCommand),
     }
 }
@@ -99,7 +99,11 @@ fn login(arguments: Option<&[u8]>) -> Result<Command<'_>, CommandFault> {
     }
 }
 
-fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, CommandFault> {
+/// Returns `command`, which takes no arguments, if there are none.
+fn without_arguments<'a>(
+    arguments: Option<&[u8]>,
+    command: Command<'a>,
+) -> Result<Command<'a>, CommandFault> {
     if arguments.unwrap_or_default().trim_ascii().is_empty() {
         Ok(command)
     } else {

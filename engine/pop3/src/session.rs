@@ -354,6 +354,7 @@ impl Session {
         self.stop_if_stopping(actions);
     }
 
+    /// Ends the session if the server is about to stop.
     fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         if self.stopping == Stopping::AfterReply {
             self.end(reply::STOPPING, actions);

@@ -169,6 +169,7 @@ impl fmt::Debug for FilterQuestion {
     }
 }
 
+/// The head of the request for a message of `length` bytes.
 fn head(
     length: usize,
     envelope: &FilterEnvelope<'_>,
@@ -195,7 +196,7 @@ fn head(
 fn read(text: &[u8]) -> Option<FilterVerdict> {
     let answer: FilterReply = serde_json::from_slice(text).ok()?;
     let words = answer.messages.smtp_message.as_deref().unwrap_or_default();
-    let words = sayable(words, WORDS_CHARACTERS_MAX);
+    let words = printable(words, WORDS_CHARACTERS_MAX);
     match answer.action.as_str() {
         "no action" => Some(FilterVerdict::Clean),
         "add header" | "rewrite subject" => Some(FilterVerdict::Suspect(reason(&answer))),
@@ -213,7 +214,7 @@ fn reason(answer: &FilterReply) -> String {
     symbols.retain(|(_, score)| *score > 0.0);
     symbols.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let named =
-        symbols.iter().take(SYMBOLS_MAX).map(|(name, _)| sayable(name, WORD_CHARACTERS_MAX));
+        symbols.iter().take(SYMBOLS_MAX).map(|(name, _)| printable(name, WORD_CHARACTERS_MAX));
     let named = named.collect::<Vec<_>>().join(", ");
     let [score, required_score] =
         [score, required_score].map(|points| points.clamp(-POINTS_MAX, POINTS_MAX));
@@ -221,7 +222,8 @@ fn reason(answer: &FilterReply) -> String {
     format!("spam score {score:.2} of {required_score:.2}{behind}{named}")
 }
 
-fn sayable(text: &str, most: usize) -> String {
+/// The printable ASCII characters of `text`, at most `most` of them.
+fn printable(text: &str, most: usize) -> String {
     text.chars()
         .filter(|character| character.is_ascii_graphic() || *character == ' ')
         .take(most)

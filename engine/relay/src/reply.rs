@@ -114,6 +114,7 @@ impl ReplyReader {
         self.keep(rest).map(|()| None)
     }
 
+    /// Adds bytes to the line that is being read, as far as the line is kept.
     fn keep(&mut self, bytes: &[u8]) -> Result<(), Misbehaviour> {
         self.line_bytes += bytes.len();
         if self.line_bytes > LINE_BYTES_MAX {
@@ -124,6 +125,7 @@ impl ReplyReader {
         Ok(())
     }
 
+    /// Handles a complete line of a reply.
     fn line_ended(&mut self) -> Result<ReplyLine, Misbehaviour> {
         let line = core::mem::take(&mut self.line);
         self.line_bytes = 0;
@@ -144,6 +146,7 @@ impl ReplyReader {
         Ok(kind)
     }
 
+    /// Adds the text of a line to the text of the reply, without a repeated enhanced code.
     fn keep_text(&mut self, text: &[u8]) {
         let (enhanced, words) =
             match enhanced(text).filter(|(found, _)| u16::from(found.class) == self.code / 100) {

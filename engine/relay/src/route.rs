@@ -204,6 +204,7 @@ pub fn route(
     })
 }
 
+/// The route to an address, without a lookup.
 fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> MailRoute {
     if us.is_at(address) {
         MailRoute::Nowhere(Unroutable::ComesBack)

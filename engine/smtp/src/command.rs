@@ -139,12 +139,12 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
     match &uppercase(verb) {
         b"MAIL" => mail(arguments),
         b"RCPT" => recipient(arguments).map(Command::Recipient),
-        b"DATA" => alone(arguments, Command::Data),
+        b"DATA" => without_arguments(arguments, Command::Data),
         b"BDAT" => chunk(arguments),
         b"EHLO" => greeting_name(arguments).map(Command::ExtendedHello),
         b"HELO" => greeting_name(arguments).map(Command::Hello),
-        b"QUIT" => alone(arguments, Command::Quit),
-        b"RSET" => alone(arguments, Command::Reset),
+        b"QUIT" => without_arguments(arguments, Command::Quit),
+        b"RSET" => without_arguments(arguments, Command::Reset),
         b"NOOP" => Ok(Command::Noop),
         b"VRFY" if !arguments.is_empty() => Ok(Command::Verify),
         b"VRFY" => Err(CommandError::BadArguments),
@@ -154,7 +154,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
         }
         b"AUTH" => login(arguments),
         b"POST" => Err(CommandError::NotSmtp),
-        _ if verb.eq_ignore_ascii_case("STARTTLS") => alone(arguments, Command::StartTls),
+        _ if verb.eq_ignore_ascii_case("STARTTLS") => {
+            without_arguments(arguments, Command::StartTls)
+        }
         _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(CommandError::NotSmtp),
         _ => Err(CommandError::UnknownCommand),
     }
@@ -166,7 +168,11 @@ fn uppercase(verb: &str) -> [u8; 4] {
     <[u8; 4]>::try_from(verb.as_bytes()).unwrap_or_default().map(|byte| byte.to_ascii_uppercase())
 }
 
-fn alone<'a>(arguments: &str, command: Command<'a>) -> Result<Command<'a>, CommandError> {
+/// Returns `command`, which takes no arguments, if there are none.
+fn without_arguments<'a>(
+    arguments: &str,
+    command: Command<'a>,
+) -> Result<Command<'a>, CommandError> {
     if arguments.is_empty() { Ok(command) } else { Err(CommandError::BadArguments) }
 }
 
@@ -211,6 +217,7 @@ fn recipient(arguments: &str) -> Result<RcptTo<'_>, CommandError> {
     Ok(RcptTo { path, notify, original })
 }
 
+/// The text after a keyword such as `FROM:` and the spaces after it.
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, CommandError> {
     match arguments.split_at_checked(keyword.len()) {
         Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => {

@@ -104,14 +104,18 @@ impl From<Unanswered> for EvaluationStop {
     }
 }
 
+/// A check in progress.
 struct Evaluation<'a> {
     sender: &'a SpfSender<'a>,
     knowledge: &'a Knowledge,
+    /// The number of terms so far that looked up names.
     lookups: usize,
+    /// The number of lookups so far that found nothing.
     voids: usize,
 }
 
 impl<'a> Evaluation<'a> {
+    /// The verdict of the policy of `domain` on the sender.
     fn check_host(&mut self, domain: &Name) -> Result<SpfVerdict, EvaluationStop> {
         // A single-label domain never sends mail.
         if !domain.as_str().contains('.') {
@@ -153,6 +157,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// Whether a mechanism in the policy of `domain` matches the sender.
     fn matches(&mut self, mechanism: &SpfMechanism, domain: &Name) -> Result<bool, EvaluationStop> {
         match mechanism {
             SpfMechanism::All => Ok(true),
@@ -255,6 +260,7 @@ impl<'a> Evaluation<'a> {
         Ok(answer)
     }
 
+    /// Counts a term that looks up names. Errors: there were too many.
     fn count_lookup(&mut self) -> Result<(), EvaluationStop> {
         self.lookups += 1;
         if self.lookups > LOOKUPS_MAX { Err(EvaluationStop::Permanent) } else { Ok(()) }

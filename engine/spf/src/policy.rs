@@ -28,9 +28,13 @@ pub(crate) struct Directive {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Qualifier {
+    /// `+`, or no qualifier.
     Pass,
+    /// `-`.
     Fail,
+    /// `~`.
     SoftFail,
+    /// `?`.
     Neutral,
 }
 

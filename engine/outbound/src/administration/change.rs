@@ -170,6 +170,7 @@ impl QueueChange {
         }
     }
 
+    /// Adds an entry to the batch. No attempt begins with the entry until the change is made.
     fn take_over(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
         cx.queue.index.set(place, State::Ordered);
         self.batch.push(place);

@@ -68,6 +68,7 @@ impl DeliveryAttempt {
         AttemptProgress::Waits
     }
 
+    /// Continues with the leave to make a connection, or waits until the destination may be tried.
     fn take_leave(&mut self, leave: Leave, policy: DomainPolicy, cx: &mut AttemptCx<'_, '_>) {
         match leave {
             Leave::Granted(grant) => {
@@ -273,6 +274,7 @@ impl DeliveryAttempt {
         }
     }
 
+    /// Whether the connection can be kept, and another entry of this core waits for it.
     fn may_keep_connection(&mut self, cx: &AttemptCx<'_, '_>) -> bool {
         self.connected().may_be_kept(cx.parts.turn.now)
             && cx.queue.is_serving
@@ -320,6 +322,7 @@ impl DeliveryAttempt {
         }
     }
 
+    /// Ends the route, since the kept connection is over.
     fn kept_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.connection = None;
         cx.queue.deadlines.cancel(cx.frame);

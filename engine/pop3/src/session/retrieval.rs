@@ -38,6 +38,7 @@ enum Response {
 }
 
 impl Retrieval {
+    /// The response to RETR, for a message of this size.
     pub(super) fn whole(bytes: u64) -> Retrieval {
         Retrieval {
             response: Response::NotBegun { bytes: Some(bytes) },
@@ -46,6 +47,7 @@ impl Retrieval {
         }
     }
 
+    /// The response to TOP, up to the end that `cut` finds.
     pub(super) fn until(cut: Cut) -> Retrieval {
         Retrieval {
             response: Response::NotBegun { bytes: None },
@@ -54,6 +56,7 @@ impl Retrieval {
         }
     }
 
+    /// Sends the first line of the response, unless it was sent already.
     fn begin_response(&mut self, actions: &mut impl Actions) {
         match core::mem::replace(&mut self.response, Response::Begun) {
             Response::NotBegun { bytes: Some(bytes) } => {

@@ -98,6 +98,8 @@ impl Session {
         }
     }
 
+    /// The error reply for a message that does not exist or is marked. `None`: the message may be
+    /// used.
     fn refusal_of(&self, message: MessageNumber, actions: &impl Actions) -> Option<Reply> {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         if !(1..=messages).contains(&message.0) {

@@ -418,7 +418,7 @@ impl Speaker for SmtpClient {
     }
 
     fn sent(&mut self, count: usize) {
-        self.output.taken(count);
+        self.output.remove_sent(count);
     }
 
     fn arrived(&mut self, mut bytes: &[u8]) {

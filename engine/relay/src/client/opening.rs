@@ -59,6 +59,7 @@ impl SmtpClient {
         }
     }
 
+    /// Continues after EHLO or HELO: begins TLS if it is wanted and offered.
     fn greeted(&mut self) {
         let wants_tls = !self.is_secured && self.settings.tls != TlsMode::Never;
         if wants_tls && self.extensions.starttls {

@@ -33,6 +33,7 @@ enum LinePosition {
 }
 
 impl OutputBuffer {
+    /// The bytes that wait to be sent.
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
@@ -47,7 +48,8 @@ impl OutputBuffer {
         self.before + self.bytes.len() as u64
     }
 
-    pub(super) fn taken(&mut self, count: usize) {
+    /// Removes `count` bytes, which were sent.
+    pub(super) fn remove_sent(&mut self, count: usize) {
         self.start += count;
         assert!(self.start <= self.bytes.len(), "only bytes of the output are sent");
         // The buffer is compacted when half of it was sent, so each byte is moved at most once.
@@ -58,10 +60,12 @@ impl OutputBuffer {
         }
     }
 
+    /// Drops the bytes that were not sent.
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(self.start);
     }
 
+    /// Adds a line and its CRLF.
     pub(super) fn line(&mut self, line: &str) {
         self.bytes.extend_from_slice(line.as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
@@ -106,6 +110,7 @@ impl OutputBuffer {
         self.position_in_line = LinePosition::LineStart;
     }
 
+    /// Adds bytes, and sets the position after them. Returns `rest`.
     fn put<'a>(
         &mut self,
         bytes: &[u8],

@@ -44,6 +44,7 @@ impl ClientTransaction {
         ClientTransaction { message, progress, is_open: false, is_inspected: false }
     }
 
+    /// The index of the first recipient with this progress, from the index `from` on.
     fn first(&self, wanted: RecipientProgress, from: usize) -> Option<usize> {
         self.progress
             .iter()
@@ -77,15 +78,15 @@ impl SmtpClient {
         self.ask(SentCommand::Data, "DATA");
     }
 
-    /// Ends recipients without asking the peer: the peer cannot accept the message, or an address
-    /// is not valid.
+    /// Reports a failure for recipients without asking the peer, if the peer cannot accept the
+    /// message, or an address is not valid.
     fn end_impossible_recipients(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
             (transaction.message.bytes, &transaction.message.envelope, self.extensions);
-        let is_sender = is_reverse_path(&envelope.reverse_path);
+        let is_sender_valid = is_reverse_path(&envelope.reverse_path);
         let cause = match extensions.size {
-            _ if !is_sender => Some(Cause::BadAddress),
+            _ if !is_sender_valid => Some(Cause::BadAddress),
             Some(most @ 1..) if bytes > most => Some(Cause::TooLarge(most)),
             _ if envelope.script == Script::Utf8 && !extensions.utf8 => Some(Cause::Utf8Header),
             _ if !envelope.reverse_path.is_ascii() && !extensions.utf8 => Some(Cause::Utf8Address),

@@ -187,6 +187,7 @@ impl Session {
         self.stop_if_stopping(actions);
     }
 
+    /// Ends the session if it was to end after this message or login.
     pub(super) fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         match self.stopping {
             PlannedEnd::No => {}
