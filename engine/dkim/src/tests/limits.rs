@@ -1,10 +1,10 @@
-//! Tests of messages beyond the limits.
+//! Tests of the limits of headers and signatures, and of messages without signatures.
 
 use super::*;
 use crate::{FIELDS_MAX, HEADER_BYTES_MAX, SIGNATURES_MAX};
 
 #[test]
-fn message_without_signatures_has_none() {
+fn verdict_without_a_signature_is_none() {
     for message in [
         "",
         "\r\n",

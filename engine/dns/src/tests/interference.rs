@@ -45,7 +45,7 @@ fn ports_identifiers_and_letter_cases_vary() {
 }
 
 #[test]
-fn only_the_asked_server_is_heard() {
+fn answers_of_other_servers_and_ports_are_ignored() {
     let (mut harness, query) = asking();
     let forged = answer(&query.bytes);
     harness.datagram_comes(query.port, SECOND, &forged);

@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(
+    fn any_bytes_give_each_recipient_one_outcome(
         segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..64), 0..8),
     ) {
         prop_assert_eq!(run(&segments, usize::MAX).0.len(), 2);

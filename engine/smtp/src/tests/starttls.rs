@@ -23,7 +23,7 @@ fn secure(talk: &mut Conversation) {
 }
 
 #[test]
-fn stls_is_announced_while_available_and_not_in_use() {
+fn starttls_is_announced_while_available_and_not_in_use() {
     for (tls, is_announced) in [
         (SmtpTls::Absent, false),
         (SmtpTls::Offered, true),
@@ -110,7 +110,7 @@ fn discarded_bytes_need_no_space_for_a_reply() {
 }
 
 #[test]
-fn nothing_is_sent_in_plaintext_after_stls() {
+fn nothing_is_sent_in_plaintext_after_starttls() {
     let mut talk = talk_with(SmtpTls::Offered);
     talk.exchange(&[("STARTTLS\r\n", START)]);
     talk.session.deadline_expired(&mut talk.world);
