@@ -109,8 +109,8 @@ impl Sum {
         self.fold() == 0xffff
     }
 
-    /// Folds the sum to 16 bits. The addition of both halves of a word leaves the sum in the upper
-    /// half, with the carry of the lower half included.
+    /// Folds the sum to 16 bits. The word is added to itself with its halves exchanged. So the
+    /// upper half of the result is the sum of both halves, with the carry from the lower half.
     #[inline]
     fn fold(self) -> u16 {
         let half = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;

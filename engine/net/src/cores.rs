@@ -56,7 +56,7 @@ pub(crate) struct MulticoreState {
     cores: Cores,
     /// The time of the turn in which the current frame was received.
     now: Instant,
-    /// How many cores have already passed the current frame on, because they do not know its
+    /// The number of cores that have passed the current frame on, because they do not know its
     /// connection.
     hops: u8,
     /// The core that answers the current frame if no core knows it.

@@ -29,8 +29,9 @@ pub enum Counter {
     Strays,
     /// Frames that other cores passed to this core.
     PassedIn,
-    /// The total delay of these frames in microseconds. The delay of a frame runs from the turn in
-    /// which the other core handled it to the turn in which this core received it.
+    /// The total delay of the frames counted in `PassedIn`, in microseconds. The delay of a frame
+    /// runs from the turn in which the other core handled it to the turn in which this core
+    /// received it.
     PassedInMicros,
     /// The longest delay of one passed frame, in microseconds.
     PassedInMicrosMax,

@@ -111,8 +111,8 @@ struct FlowSlot {
 
 impl FlowSlot {
     #[inline]
-    fn is(&self, name: &FlowKey) -> bool {
-        (self.hash, self.peer_port, self.local_port) == (name.hash, name.peer_port, name.local_port)
+    fn has_key(&self, key: &FlowKey) -> bool {
+        (self.hash, self.peer_port, self.local_port) == (key.hash, key.peer_port, key.local_port)
     }
 }
 
@@ -226,8 +226,8 @@ impl FlowTable {
     /// Sets the entry of `flow`, and replaces an existing one.
     pub(crate) fn set(&mut self, flow: Flow, entry: FlowTarget) {
         let entry = PackedEntry::pack(entry);
-        let name = self.name(&flow);
-        let (mut at, capacity) = (self.home(name.hash), self.slots.len());
+        let key = self.key_of(&flow);
+        let (mut at, capacity) = (self.home(key.hash), self.slots.len());
         loop {
             let Some(slot) = self.slots.get_mut(at as usize) else {
                 unreachable!("a slot above the last one")
@@ -238,11 +238,11 @@ impl FlowTable {
                     self.taken * 2 <= capacity,
                     "there are at most as many flows as the tables have entries"
                 );
-                let FlowKey { hash, peer_port, local_port } = name;
+                let FlowKey { hash, peer_port, local_port } = key;
                 *slot = FlowSlot { hash, peer_port, local_port, entry };
                 return;
             }
-            if slot.is(&name) {
+            if slot.has_key(&key) {
                 slot.entry = entry;
                 return;
             }
@@ -276,7 +276,7 @@ impl FlowTable {
     /// The bucket of the flow, one of 4,096. It is the same on all cores. It uses other bits of the
     /// hash than the home slot.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
-        (self.name(flow).hash >> 52) as u16
+        (self.key_of(flow).hash >> 52) as u16
     }
 
     /// The number of flows that have an entry.
@@ -291,7 +291,7 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn name(&self, flow: &Flow) -> FlowKey {
+    fn key_of(&self, flow: &Flow) -> FlowKey {
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
         let [high, low] = flow.peer.words();
         let hash = if flow.local.is_ipv4() {
@@ -306,14 +306,14 @@ impl FlowTable {
 
     #[inline(always)]
     fn position(&self, flow: &Flow) -> Option<u32> {
-        let name = self.name(flow);
-        let mut at = self.home(name.hash);
+        let key = self.key_of(flow);
+        let mut at = self.home(key.hash);
         for _ in 0..self.slots.len() {
             let slot = self.slot(at);
             if slot.entry == PackedEntry::NONE {
                 return None;
             }
-            if slot.is(&name) {
+            if slot.has_key(&key) {
                 return Some(at);
             }
             at = (at + 1) & self.mask;
@@ -373,13 +373,13 @@ mod tests {
         let flows: Vec<Flow> = (0..4096).map(flow).collect();
         for key in 1..50 {
             let table = FlowTable::new(4096, &[key; 16]);
-            let hashes: HashSet<u64> = flows.iter().map(|flow| table.name(flow).hash).collect();
+            let hashes: HashSet<u64> = flows.iter().map(|flow| table.key_of(flow).hash).collect();
             let homes: HashSet<u32> = hashes.iter().map(|hash| table.home(*hash)).collect();
             assert_eq!(hashes.len(), flows.len());
             // 4,096 random flows take some 3,200 of the 8,192 slots.
             assert!(homes.len() > 3_100, "{} slots", homes.len());
             assert!(
-                flows.iter().all(|flow| other.name(flow).hash != table.name(flow).hash),
+                flows.iter().all(|flow| other.key_of(flow).hash != table.key_of(flow).hash),
                 "another key gives other hashes"
             );
         }
@@ -423,24 +423,24 @@ mod tests {
         let six = Flow { peer: address("2001:db8::1"), local: Local(1), ..four };
         let table = FlowTable::new(4, &[1; 16]);
         assert_ne!(
-            table.name(&four).hash,
-            table.name(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2).into(), ..four }).hash
+            table.key_of(&four).hash,
+            table.key_of(&Flow { peer: Ipv4Addr::new(10, 0, 0, 2).into(), ..four }).hash
         );
         assert_ne!(
-            table.name(&six).hash,
-            table.name(&Flow { peer: address("2001:db8::2"), ..six }).hash
+            table.key_of(&six).hash,
+            table.key_of(&Flow { peer: address("2001:db8::2"), ..six }).hash
         );
         assert_ne!(
-            table.name(&six).hash,
-            table.name(&Flow { peer: address("2001:db9::1"), ..six }).hash
+            table.key_of(&six).hash,
+            table.key_of(&Flow { peer: address("2001:db9::1"), ..six }).hash
         );
-        assert_ne!(table.name(&six).hash, table.name(&Flow { local: Local(2), ..six }).hash);
+        assert_ne!(table.key_of(&six).hash, table.key_of(&Flow { local: Local(2), ..six }).hash);
         for flow in [four, six] {
-            let hash = table.name(&flow).hash;
-            assert_ne!(hash, table.name(&Flow { peer_port: 2, ..flow }).hash);
-            assert_ne!(hash, table.name(&Flow { local_port: 110, ..flow }).hash);
-            assert_ne!(hash, FlowTable::new(4, &[2; 16]).name(&flow).hash);
-            assert_eq!(hash, table.name(&flow).hash);
+            let hash = table.key_of(&flow).hash;
+            assert_ne!(hash, table.key_of(&Flow { peer_port: 2, ..flow }).hash);
+            assert_ne!(hash, table.key_of(&Flow { local_port: 110, ..flow }).hash);
+            assert_ne!(hash, FlowTable::new(4, &[2; 16]).key_of(&flow).hash);
+            assert_eq!(hash, table.key_of(&flow).hash);
         }
     }
 

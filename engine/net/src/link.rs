@@ -155,7 +155,8 @@ impl Link {
     /// answer goes back to `came_from`.
     ///
     /// `None` if there is no route, or if `came_from` is needed and is not a unicast address. The
-    /// answer would go to a group. Also, [`BROADCAST`] means an unresolved neighbour.
+    /// answer would be sent to a group. Also, a template that is addressed to [`BROADCAST`] counts
+    /// as unresolved.
     pub(crate) fn hardware_to_answer(
         &mut self,
         now: Instant,

@@ -184,7 +184,7 @@ impl Ndp {
         self.revision != 0
     }
 
-    /// A number that changes whenever [`Ndp::knowledge`] may have changed.
+    /// A number that changes whenever [`Ndp::shared_state`] may have changed.
     pub(crate) fn revision(&self) -> u32 {
         self.revision
     }
@@ -193,8 +193,8 @@ impl Ndp {
         self.revision = self.revision.wrapping_add(1).max(1);
     }
 
-    /// The state for the other cores.
-    pub(crate) fn knowledge(&self) -> SharedIpv6State {
+    /// The state that the other cores get.
+    pub(crate) fn shared_state(&self) -> SharedIpv6State {
         SharedIpv6State {
             own: self.own.only_assigned(),
             routers: self.routers.clone(),
@@ -205,8 +205,8 @@ impl Ndp {
     }
 
     /// Adopts the state of the first core.
-    pub(crate) fn learn(&mut self, knowledge: SharedIpv6State) {
-        let SharedIpv6State { own, routers, networks, parameters, reachable } = knowledge;
+    pub(crate) fn learn(&mut self, shared_state: SharedIpv6State) {
+        let SharedIpv6State { own, routers, networks, parameters, reachable } = shared_state;
         let lost = |before: &own::OwnAddress| {
             own.find(before.address).is_none_or(|now| now.local != before.local)
         };

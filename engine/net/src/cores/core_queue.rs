@@ -91,7 +91,7 @@ impl CoreQueue {
         let revision = link.ndp.revision();
         (self.sent_ipv6 != revision).then(|| {
             self.sent_ipv6 = revision;
-            NetMessageKind::Ipv6(Box::new(link.ndp.knowledge()))
+            NetMessageKind::Ipv6(Box::new(link.ndp.shared_state()))
         })
     }
 

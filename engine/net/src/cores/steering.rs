@@ -40,10 +40,10 @@ pub(crate) const BUCKETS: usize = 4096;
 pub(crate) struct Load {
     core: CoreId,
     bucket: u16,
-    /// Connections and handshakes of the bucket.
+    /// The connections and handshakes of the bucket.
     of_bucket: u32,
-    /// Connections and handshakes of all buckets.
-    in_all: u32,
+    /// The connections and handshakes of all buckets together.
+    total: u32,
     /// The number of steered SYNs that the core has seen, modulo 2^32.
     syns_seen: u32,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Load {
 pub(super) struct Holdings {
     steered_by: CoreId,
     of_bucket: Box<[u32]>,
-    in_all: u32,
+    total: u32,
     syns_seen: u32,
     /// Buckets with unreported changes; each is in the queue at most once.
     changes: VecDeque<u16>,
@@ -64,21 +64,21 @@ impl Holdings {
         Holdings {
             steered_by,
             of_bucket: vec![0; BUCKETS].into_boxed_slice(),
-            in_all: 0,
+            total: 0,
             syns_seen: 0,
             changes: VecDeque::with_capacity(BUCKETS),
             is_changed: vec![false; BUCKETS].into_boxed_slice(),
         }
     }
 
-    /// The core that steers for this core, and gets its reports.
+    /// The core that steers for this core, and gets the reports of this core.
     pub(super) fn steered_by(&self) -> CoreId {
         self.steered_by
     }
 
     pub(super) fn opened(&mut self, bucket: u16) {
         *self.count_mut(bucket) += 1;
-        self.in_all += 1;
+        self.total += 1;
         self.change(bucket);
     }
 
@@ -86,7 +86,7 @@ impl Holdings {
         let count = self.count_mut(bucket);
         assert!(*count > 0, "a flow is closed only after it was opened");
         *count -= 1;
-        self.in_all -= 1;
+        self.total -= 1;
         self.change(bucket);
     }
 
@@ -101,7 +101,7 @@ impl Holdings {
         let bucket = self.changes.pop_front()?;
         *self.is_changed_mut(bucket) = false;
         let of_bucket = *self.count_mut(bucket);
-        Some(Load { core: own, bucket, of_bucket, in_all: self.in_all, syns_seen: self.syns_seen })
+        Some(Load { core: own, bucket, of_bucket, total: self.total, syns_seen: self.syns_seen })
     }
 
     pub(super) fn has_changes(&self) -> bool {
@@ -110,7 +110,7 @@ impl Holdings {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.in_all == 0 && self.of_bucket.iter().all(|count| *count == 0)
+        self.total == 0 && self.of_bucket.iter().all(|count| *count == 0)
     }
 
     fn change(&mut self, bucket: u16) {
@@ -238,7 +238,7 @@ impl Steering {
         let Some((at, member)) = members.find(|(_, member)| member.core == load.core) else {
             unreachable!("only members report their load here")
         };
-        member.connections = load.in_all;
+        member.connections = load.total;
         member.syns_seen = load.syns_seen;
         let bucket = self.buckets.get_mut(usize::from(load.bucket));
         let Some(bucket) = bucket else { unreachable!("a bucket above the last one") };

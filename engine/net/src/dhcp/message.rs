@@ -87,7 +87,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     })
 }
 
-/// The first router of the option. The wire crate reads the option only if it lists exactly one
+/// The first router of the option. The crate smoltcp reads the option only if it lists exactly one
 /// router.
 fn router(packet: &DhcpPacket<&[u8]>) -> Option<Ipv4Addr> {
     let option = packet.options().find(|option| option.kind == OPTION_ROUTER)?;

@@ -12,7 +12,7 @@ use crate::ipv6::NETWORK_BITS;
 /// The most addresses to try in one network, until one is not a duplicate (IDGEN_RETRIES, RFC 7217
 /// §7).
 pub(super) const ATTEMPTS_MAX: u8 = 3;
-/// The most reserved identifiers to skip. Two in a row are less likely than a broken machine.
+/// The most reserved identifiers to skip. Even two in a row almost never occur.
 const RESERVED_MAX: u8 = 8;
 
 /// The function F of RFC 7217 §5, with its secret.

@@ -95,7 +95,7 @@ pub(super) fn report_bytes(groups: usize) -> usize {
 }
 
 /// Writes an MLDv2 report, without its checksum, into `bytes`, which is [`report_bytes`] long and
-/// zeroed. The wire crate's own writer needs a record that is already written.
+/// zeroed. The writer of smoltcp needs a record that is already written.
 pub(super) fn write_report(groups: &[Ipv6Addr], why: ReportReason, bytes: &mut [u8]) {
     // We listen to every source, so the report excludes none.
     let kind = match why {

@@ -27,7 +27,7 @@ pub(super) const HOP_LIMIT: u8 = 255;
 /// The number of bytes before the options, by the type of the message.
 const ROUTER_ADVERTISEMENT_BYTES: usize = 16;
 const NEIGHBOUR_BYTES: usize = 24;
-/// The length of an option of one unit in bytes, which is the unit of option lengths.
+/// The unit of option lengths, in bytes: the length of the shortest option.
 const OPTION_BYTES: usize = 8;
 const OPTION_NONCE: u8 = 14;
 const OPTION_NAME_SERVERS: u8 = 25;
@@ -177,7 +177,7 @@ impl<'a> NdpMessage<'a> {
         Icmpv6Packet::new_unchecked(self.bytes)
     }
 
-    /// The options that the wire crate parses.
+    /// The options that smoltcp parses.
     fn reprs(&self) -> impl Iterator<Item = NdiscOptionRepr<'a>> {
         core::iter::successors(split_option(self.options), |(_, rest)| split_option(rest))
             .filter_map(|(option, _)| {

@@ -174,8 +174,8 @@ impl OwnAddresses {
     /// The source address for `destination`. It has the same scope. Preferred addresses win, and
     /// then the longest common prefix decides (RFC 6724 §5, rules 2, 3 and 8).
     pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&OwnAddress> {
-        let wanted = is_near(destination);
-        self.assigned().filter(|own| is_near(own.address) == wanted).max_by_key(|own| {
+        let wanted = has_link_scope(destination);
+        self.assigned().filter(|own| has_link_scope(own.address) == wanted).max_by_key(|own| {
             (
                 own.address == destination,
                 own.preferred_until > now,
@@ -205,7 +205,7 @@ pub(super) fn until(now: Instant, lifetime: Micros) -> Instant {
 }
 
 /// Whether an address or group has link-local scope.
-fn is_near(address: Ipv6Addr) -> bool {
+fn has_link_scope(address: Ipv6Addr) -> bool {
     let [first, ..] = address.segments();
     ipv6::is_link_local(address) || first & 0xff0f == 0xff02
 }

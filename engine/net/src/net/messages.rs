@@ -46,7 +46,7 @@ impl Net {
                 return Arrived(Contents::Buffer(frame));
             }
             NetMessageKind::Address(address) => self.change_address(now, address),
-            NetMessageKind::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
+            NetMessageKind::Ipv6(state) => self.link.ndp.learn(*state),
             NetMessageKind::Load(load) => self.shared_state().load_reported(&load),
             NetMessageKind::LinkNews(LinkNews::Neighbour { address, hardware }) => {
                 self.link.neighbour_heard(now, address, hardware);

@@ -112,7 +112,8 @@ impl Congestion {
 
     /// Handles a loss, or congestion that a router reported: lowers the threshold (RFC 9438 §4.6)
     /// and stores the peak. The peak is reduced if the previous one was higher, because other flows
-    /// have joined (§4.7). `flight`: bytes in flight. At most the window counts.
+    /// have joined (§4.7). `flight`: bytes in flight. Bytes beyond the window
+    /// do not count.
     pub(super) fn lower(&mut self, flight: u32, mss: u32) {
         let used = flight.min(self.window);
         let kept = u64::from(used) * u64::from(BETA_TENTHS) / 10;

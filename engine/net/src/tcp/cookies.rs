@@ -73,7 +73,7 @@ impl Cookies {
             sequence: self.cookie(key, syn.sequence, period(now), size),
             acknowledgment: syn.sequence + 1,
             flags: TcpFlags::SYN.with(TcpFlags::ACK).with(
-                if timestamps.is_some() && knows_marks(syn) {
+                if timestamps.is_some() && proposes_ecn(syn) {
                     TcpFlags::ECE
                 } else {
                     TcpFlags::NONE
@@ -161,11 +161,11 @@ fn period(now: Instant) -> u32 {
 fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
     let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
     let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };
-    let agreed = shift | sack | if knows_marks(syn) { ECN_BIT } else { 0 };
+    let agreed = shift | sack | if proposes_ecn(syn) { ECN_BIT } else { 0 };
     let stamp = (value & !AGREED_MASK) | agreed;
     if (value.wrapping_sub(stamp) as i32) < 0 { stamp.wrapping_sub(AGREED_MASK + 1) } else { stamp }
 }
 
-fn knows_marks(syn: &SegmentRepr<'_>) -> bool {
+fn proposes_ecn(syn: &SegmentRepr<'_>) -> bool {
     syn.flags.has(TcpFlags::ECE.with(TcpFlags::CWR))
 }

@@ -2,9 +2,10 @@
 //! quickly to near its former size, stays there for a while, and then probes for more. On long
 //! paths it is faster than Reno, and on short paths it is never slower.
 //!
-//! An epoch begins with the first growth after a loss, or after a pause in which the session was
-//! the limit. The epoch is part of the borrowed send queue, so it ends when nothing is in flight.
-//! So a pause never counts as time in which the path was probed (§5.8). Times are in milliseconds,
+//! An epoch begins with the first growth after a loss, or after a pause in which the session sent
+//! less than the window allowed. The epoch is a part of the send queue, which a connection has only
+//! while bytes are queued or in flight. So the epoch ends when everything is acknowledged, and a
+//! pause never counts as time in which the path was probed (§5.8). Times are in milliseconds,
 //! windows in bytes.
 
 use machine::Instant;
@@ -30,7 +31,7 @@ pub(super) struct Epoch {
     plateau: u32,
     /// The estimate of Reno's window, in 1/1024 bytes.
     reno: u64,
-    /// The remainder of acknowledged bytes that has not yet caused a byte of growth.
+    /// The part of the growth that is less than one byte, multiplied by the window.
     rest: u64,
 }
 

@@ -264,7 +264,7 @@ impl Flight {
         if !start.is_before(end) {
             return;
         }
-        let may_be_cut = self.runs.may_be_cut();
+        let may_be_cut = self.runs.make_room_for_cuts();
         let first = self.cut(start, may_be_cut);
         let last = self.cut(end, may_be_cut).0;
         for place in first.1..last {
@@ -309,7 +309,7 @@ impl Flight {
         start: SequenceNumber,
         end: SequenceNumber,
     ) -> (SequenceNumber, SequenceNumber) {
-        if self.runs.may_be_cut() {
+        if self.runs.make_room_for_cuts() {
             return (start, end);
         }
         let last = self.runs.all().get(self.runs.ended_by(end - 1)).map_or(end, |run| run.end);

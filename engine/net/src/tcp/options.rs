@@ -33,7 +33,7 @@ pub const SACK_BLOCKS_MAX: usize = 4;
 /// The most SACK blocks beside timestamps.
 const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
 
-/// The kinds of options. The wire crate supports only three SACK blocks, and parses each option
+/// The kinds of options. The crate smoltcp supports only three SACK blocks, and parses each option
 /// separately; a SYN has five options.
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;

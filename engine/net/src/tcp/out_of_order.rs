@@ -60,7 +60,7 @@ impl OutOfOrderRanges {
 
     /// Makes sure that there is an entry for the bytes from `start` to `end`. False: no entry is
     /// left.
-    pub(super) fn has_place_for(
+    pub(super) fn make_place_for(
         &mut self,
         start: SequenceNumber,
         end: SequenceNumber,

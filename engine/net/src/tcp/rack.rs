@@ -100,7 +100,7 @@ impl Rack {
     }
 
     /// The time that the run may still take before it counts as lost; zero if it is lost. `None`:
-    /// nothing that was sent later has arrived (§6.2 step 5).
+    /// no run that was sent later than this run has arrived (§6.2 step 5).
     pub(super) fn time_left(&self, clock: u32, run: &Run, window: Micros) -> Option<Micros> {
         if !self.is_known
             || self.is_after(run)

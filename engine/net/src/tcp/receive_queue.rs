@@ -119,13 +119,13 @@ impl ReceiveQueue {
 
     /// Adds bytes beyond a gap. Bytes that do not fit are dropped, and the peer sends them again.
     pub(super) fn insert(&mut self, at: SequenceNumber, bytes: &[u8], blocks: &mut BlockPool) {
-        if bytes.is_empty() || !self.beyond.has_place_for(at, at + bytes.len() as u32, blocks) {
+        if bytes.is_empty() || !self.beyond.make_place_for(at, at + bytes.len() as u32, blocks) {
             return;
         }
         let written = self.write(at, bytes, blocks);
         let end = at + written as u32;
         // A truncated segment may not reach the range that it was to be joined with.
-        if written > 0 && (written == bytes.len() || self.beyond.has_place_for(at, end, blocks)) {
+        if written > 0 && (written == bytes.len() || self.beyond.make_place_for(at, end, blocks)) {
             self.beyond.insert(at, end);
         }
     }

@@ -74,7 +74,7 @@ impl Runs {
     }
 
     /// Makes room for cutting runs at two places. False: there is no room.
-    pub(super) fn may_be_cut(&mut self) -> bool {
+    pub(super) fn make_room_for_cuts(&mut self) -> bool {
         if !self.has_room() {
             self.make_room();
         }

@@ -9,7 +9,7 @@
 //! of the last round fills half of the path, and the data of this round fills the rest.
 //!
 //! Reordered segments do not make such a train of acknowledgments longer. Otherwise their delay at
-//! the end of a round would count as a part of its length.
+//! the end of a round would count as a part of the train's length.
 //!
 //! A round lasts until data that was sent in it is acknowledged, selectively or not. All of this is
 //! part of the borrowed send queue, and is dropped when nothing is in flight.

@@ -21,7 +21,7 @@ fn automatic() -> World {
     World::of_ipv6(Ipv6Addressing::Automatic)
 }
 
-fn said(world: &mut World) -> Vec<SentNdp> {
+fn sent_ndp(world: &mut World) -> Vec<SentNdp> {
     world.says().iter().map(|frame| read_ndp(frame)).collect()
 }
 
@@ -32,7 +32,7 @@ fn own(world: &World) -> Vec<Ipv6Addr> {
 
 /// The address that we are about to assign, from its duplicate address detection.
 fn asked_for(world: &mut World) -> Ipv6Addr {
-    let target = said(world).into_iter().find_map(|said| match said {
+    let target = sent_ndp(world).into_iter().find_map(|message| match message {
         SentNdp::Solicit(target, from, _) if from.is_unspecified() => Some(target),
         _ => None,
     });
@@ -50,7 +50,7 @@ fn with_link_local() -> (World, Ipv6Addr) {
 #[test]
 fn an_address_is_assigned_after_duplicate_detection() {
     let mut world = automatic();
-    let words = said(&mut world);
+    let words = sent_ndp(&mut world);
     let [SentNdp::Listen(group, 1), SentNdp::Solicit(link_local, UNSPECIFIED, to)] = words[..]
     else {
         panic!("{words:?}")
@@ -60,7 +60,7 @@ fn an_address_is_assigned_after_duplicate_detection() {
     assert!(own(&world).is_empty(), "no address before duplicate detection");
 
     world.now = world.now + SECOND;
-    let words = said(&mut world);
+    let words = sent_ndp(&mut world);
     assert_eq!(words, [SentNdp::Listen(group, 1), SentNdp::SolicitRouters(link_local)]);
     assert_eq!(world.waits(Micros(1)), [WorldEvent::Ipv6Addresses(vec![link_local])]);
 
@@ -139,7 +139,7 @@ fn router_solicitations_back_off_until_an_answer() {
     let mut asked_at = Vec::new();
     for _ in 0..6 {
         world.now = world.net.next_deadline().unwrap();
-        assert!(matches!(said(&mut world)[..], [SentNdp::SolicitRouters(_)]));
+        assert!(matches!(sent_ndp(&mut world)[..], [SentNdp::SolicitRouters(_)]));
         asked_at.push(world.now);
     }
     let waits: Vec<u64> =
@@ -360,7 +360,7 @@ fn listener_queries_are_answered_with_our_groups() {
             world.now.since(asked_at) <= Micros::from_secs(10),
             "the report has a random delay"
         );
-        said(world)
+        sent_ndp(world)
     };
     assert_eq!(asks(&mut world, 28), [SentNdp::Listen(solicited_node(link_local), 2)]);
     let one_by_one = [link_local, global].map(|own| SentNdp::Listen(solicited_node(own), 1));

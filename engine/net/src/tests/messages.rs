@@ -1,5 +1,4 @@
-//! Frames of the peer, written and parsed with the wire crate. So an independent parser checks our
-//! output.
+//! Frames of the peer, written and parsed with smoltcp. So an independent parser checks our output.
 
 use core::net::Ipv4Addr;
 use std::vec;

@@ -1,4 +1,4 @@
-//! IPv6 frames of the peer, written and parsed with the wire crate.
+//! IPv6 frames of the peer, written and parsed with smoltcp.
 
 use core::net::Ipv6Addr;
 use std::vec;

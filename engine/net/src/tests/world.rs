@@ -111,10 +111,10 @@ impl World {
         let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
         assert_eq!(route, Route::Here, "there is one core");
         self.checks_cached_timers();
-        events.iter().map(|event| self.told(event, &frame)).collect()
+        events.iter().map(|event| self.with_bytes(event, &frame)).collect()
     }
 
-    fn told(&self, event: &Event, frame: &Frame) -> WorldEvent {
+    fn with_bytes(&self, event: &Event, frame: &Frame) -> WorldEvent {
         match event.clone() {
             Event::Accepted { connection, service, peer } => {
                 WorldEvent::Accepted(connection, service, peer)
@@ -195,6 +195,6 @@ impl World {
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
         self.checks_cached_timers();
         let nothing = Frame::new(Vec::new().into(), 0..0, Checksum::Unknown);
-        events.iter().map(|event| self.told(event, &nothing)).collect()
+        events.iter().map(|event| self.with_bytes(event, &nothing)).collect()
     }
 }

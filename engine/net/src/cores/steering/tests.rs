@@ -11,7 +11,7 @@ fn a_bucket_with_a_syn_in_transit_does_not_move() {
     assert_eq!(owner, CoreId(1));
     steering.given(1);
     // The core has ten connections of another bucket, and has not seen the SYN yet.
-    let load = Load { core: owner, bucket: 4, of_bucket: 10, in_all: 10, syns_seen: 0 };
+    let load = Load { core: owner, bucket: 4, of_bucket: 10, total: 10, syns_seen: 0 };
     steering.load_reported(&load);
     assert_eq!(steering.owner(1, true), owner, "the SYN is repeated");
     // Now the core has seen the SYN, but no connection was opened: the next SYN goes to another

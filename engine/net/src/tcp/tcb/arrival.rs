@@ -154,9 +154,9 @@ impl Tcb {
         }
     }
 
-    /// Whether the segment repeats the last segment. Trimmed to the window, it is empty at RCV.NXT
-    /// (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING, if the bare
-    /// acknowledgment of our FIN was lost, only such a segment may still acknowledge it.
+    /// Whether the segment repeats the peer's last segment. Trimmed to the window, such a segment
+    /// is empty at RCV.NXT (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING,
+    /// if the bare acknowledgment of our FIN was lost, only such a segment may acknowledge it.
     fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         len > 0 && segment.sequence + len == self.receive.nxt

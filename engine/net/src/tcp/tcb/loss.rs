@@ -206,7 +206,7 @@ impl Tcb {
             {
                 effects.duplicate = blocks.take_first();
             }
-            // Ordered as sent. In wire order, newest first, the blocks would look reordered.
+            // In wire order, newest first, the blocks would look reordered.
             blocks.sort_by_distance_from(una);
             for block in blocks.as_slice() {
                 if !block.start.is_before(una)

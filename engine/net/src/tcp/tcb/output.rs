@@ -74,7 +74,7 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
     ) -> Result<(), CardFull> {
         if self.owes(Owed::ACK) && self.has_sack_news() {
-            // Sent alone, so that segments with data keep their full size.
+            // SACK blocks are sent alone, so that segments with data keep their full size.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         if self.owes(Owed::RETRANSMIT) {
@@ -105,8 +105,8 @@ impl Tcb {
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
-            // It has the highest number sent. A lower number is outside the window of a peer that
-            // has received everything.
+            // The segment has the highest number sent. A lower number is outside the window of a
+            // peer that has received everything.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         Ok(())

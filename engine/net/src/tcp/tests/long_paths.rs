@@ -8,7 +8,7 @@ use chance::Dice;
 use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 
 use super::Conversation;
-use super::pipe::{cut, heard, joined};
+use super::pipe::{as_received, cut, joined};
 use crate::tcp::flight::Flight;
 use crate::tcp::run::RunState;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
@@ -144,7 +144,8 @@ impl Talk {
             let next =
                 self.wires[1 - side].on_the_way.pop_front_if(|(arrives_at, ..)| *arrives_at <= now);
             let Some((_, segment, payload)) = next else { return false };
-            let actions = self.ends[side].segment_arrived(now, &heard(&segment, &payload), pools);
+            let actions =
+                self.ends[side].segment_arrived(now, &as_received(&segment, &payload), pools);
             let data = &payload[actions.data];
             match self.takes[side] {
                 true => self.check(side, data, pattern),

@@ -100,7 +100,7 @@ fn sack_blocks_of_wrong_length_end_the_list() {
     }
 }
 
-/// Parses a list with the wire crate, which supports fewer SACK blocks.
+/// Parses a list with smoltcp, which supports fewer SACK blocks.
 fn theirs(mut bytes: &[u8]) -> Options {
     let mut options = Options::default();
     while let Ok((rest, option)) = TcpOption::parse(bytes) {
@@ -135,7 +135,7 @@ fn option() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_list_of_options_parses_as_with_the_wire_crate(list in prop::collection::vec(option(), 0..8)) {
+    fn a_list_of_options_parses_as_with_smoltcp(list in prop::collection::vec(option(), 0..8)) {
         let list = list.concat();
         let (ours, theirs) = (Options::parse(&list), theirs(&list));
         prop_assert_eq!(Options { sack: theirs.sack, ..ours }, theirs);

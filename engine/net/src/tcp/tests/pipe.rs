@@ -122,16 +122,17 @@ pub(super) fn joined(now: Instant, delay: Micros, iss: [u32; 2], mss: [u16; 2]) 
     let mut wire = Vec::new();
     let limits = SendLimits { segmentation_bytes: None, local_mss: 1000 };
     let syn = speak(&mut client, now, limits, &pools);
-    let id = table.syn_arrived(there, 1u8, &heard(&syn[0].0, &[]), beginning(iss[1])).unwrap();
+    let id =
+        table.syn_arrived(there, 1u8, &as_received(&syn[0].0, &[]), beginning(iss[1])).unwrap();
     let answered = table.output(there, |_, segment| {
         wire.push(*segment);
         Ok(())
     });
     assert!(answered.is_ok());
     let mut pools = pools;
-    assert!(client.segment_arrived(back, &heard(&wire[0], &[]), &mut pools).connected);
+    assert!(client.segment_arrived(back, &as_received(&wire[0], &[]), &mut pools).connected);
     let completing = speak(&mut client, back, limits, &pools);
-    let segment = heard(&completing[0].0, &[]);
+    let segment = as_received(&completing[0].0, &[]);
     let HalfOpenVerdict::Completed(handshake) = table.segment_arrived(again, id, &1, &segment)
     else {
         panic!()
@@ -158,7 +159,7 @@ pub(super) fn speak(
     all
 }
 
-pub(super) fn heard<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
+pub(super) fn as_received<'a>(segment: &SegmentToSend, payload: &'a [u8]) -> SegmentRepr<'a> {
     SegmentRepr {
         sequence: segment.sequence,
         acknowledgment: segment.acknowledgment,
@@ -277,7 +278,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
             .collect();
         arrived.sort_by_key(|flight| flight.at);
         for flight in arrived {
-            ends[flight.to].hear(now, &heard(&flight.segment, &flight.payload), takes);
+            ends[flight.to].hear(now, &as_received(&flight.segment, &flight.payload), takes);
         }
         for end in &mut ends {
             let actions = end.tcb.deadline_expired(now, &mut end.pools);

@@ -5,8 +5,8 @@
 
 use super::Conversation;
 
-/// Brings a connection to the state of that name. Our FIN, if sent, has the number 1; so has the
-/// peer's.
+/// Brings a connection to the state of that name. Our FIN, if sent, has the number 1; so does the
+/// peer's FIN.
 fn brought_to(state: &str) -> Conversation {
     let mut talk = Conversation::established();
     match state {

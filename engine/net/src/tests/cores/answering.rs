@@ -62,7 +62,7 @@ fn several_cores_announce_and_ask_like_one_machine() {
             assert_eq!(ipv6_of(&world, core).len(), 2);
             assert_eq!(world.nets[core].ipv6_router(), Some(six::ROUTER));
         }
-        let events = world.takes_told();
+        let events = world.takes_events();
         assert!(
             events.iter().all(|(core, _)| *core == 0),
             "only the first core reports: {events:?}"
@@ -105,10 +105,10 @@ fn requests_through_any_queue_are_answered_once() {
         }
         world.nets[0].bind(53);
         for queue in 0..usize::from(queues) {
-            world.takes_told();
+            world.takes_events();
             world
                 .hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
-            assert_eq!(world.takes_told(), [(0, CoreEvent::Datagram(b"name?".to_vec()))]);
+            assert_eq!(world.takes_events(), [(0, CoreEvent::Datagram(b"name?".to_vec()))]);
         }
     }
 }
@@ -119,7 +119,7 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
         for core in 0..usize::from(cores) {
             let (mut world, _) = starts(cores, queues);
             let queue = (core + 1) % usize::from(queues);
-            world.takes_told();
+            world.takes_events();
             let connection = world.nets[core].connect(world.now, (PEER, 25).into()).unwrap();
             let sent = world.says();
             let [question] = &sent[..] else { panic!("{sent:?}") };
@@ -140,7 +140,7 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
             };
             // The answer to our SYN reaches the core of the connection.
             assert_eq!(world.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
-            assert_eq!(world.takes_told(), [(core, CoreEvent::Connected(connection))]);
+            assert_eq!(world.takes_events(), [(core, CoreEvent::Connected(connection))]);
 
             let near: SocketAddr = (six::NEAR, 25).into();
             world.nets[core].connect(world.now, near).unwrap();
@@ -210,7 +210,7 @@ fn a_lost_address_closes_its_connections_on_every_core() {
     for (cores, queues) in MACHINES {
         let (mut world, _) = starts(cores, queues);
         let mut held = vec![0; usize::from(cores)];
-        world.takes_told();
+        world.takes_events();
         for port in 0..16 {
             let (core, _) = Peer::at_port(4_000 + port)
                 .connects(&mut world, usize::from(port) % usize::from(queues));
@@ -218,7 +218,7 @@ fn a_lost_address_closes_its_connections_on_every_core() {
         }
         assert!(held.iter().all(|held| *held > 0));
         world.waits(Micros::from_secs(3_700));
-        let events = world.takes_told();
+        let events = world.takes_events();
         for (core, held) in held.iter().enumerate() {
             let closed = events
                 .iter()
@@ -253,12 +253,12 @@ fn an_expired_ipv6_network_is_removed_on_every_core() {
         );
         assert!((0..world.count()).all(|core| world.nets[core].ipv6_router().is_none()));
         world.waits(Micros::from_secs(7_990));
-        world.takes_told();
+        world.takes_events();
         for core in 0..world.count() {
             world.nets[core].connect(world.now, (six::NEAR, 25).into()).unwrap();
         }
         world.waits(Micros::from_secs(11));
-        let events = world.takes_told();
+        let events = world.takes_events();
         for core in 0..world.count() {
             assert_eq!(ipv6_of(&world, core).len(), 1, "core {core}");
             let is_closed = events

@@ -12,8 +12,8 @@ use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
-/// Machines, by the numbers of their cores and queues. Some have a queue for each core, some have
-/// one queue for all cores, and one has a number in between.
+/// Machines, each as its number of cores and its number of queues. Some have a queue for each core,
+/// some have one queue for all cores, and one has a number in between.
 pub(super) const MACHINES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
 
 const NOTHING: &[Vec<u8>] = &[];
@@ -35,13 +35,13 @@ fn converse(
     peer.takes(&answers[taken % answers.len()]);
     let ack = peer.says(TcpControl::None, b"");
     assert_eq!(world.hears(queue(), &ack), NOTHING);
-    let events = world.takes_told();
+    let events = world.takes_events();
     let [(core, CoreEvent::Accepted(connection))] = events[..] else { panic!("{events:?}") };
 
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
     world.comes(queue(), &question);
     world.settles();
-    assert_eq!(world.takes_told(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(world.takes_events(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
     assert_eq!(world.nets[core].send(world.now, connection, b"250\r\n"), 5);
     let sent = world.says();
     let [answer] = &sent[..] else { panic!("{sent:?}") };
@@ -56,12 +56,12 @@ fn converse(
     assert_eq!(last.len(), 1);
     assert_eq!(Tcp::read(&last[0]).1.acknowledgment, Some(peer.next));
     assert_eq!(
-        world.takes_told(),
+        world.takes_events(),
         [(core, CoreEvent::Other), (core, CoreEvent::Closed(connection))]
     );
     // The peer repeats its FIN, because the last acknowledgment was lost.
     assert_eq!(world.hears(queue(), &fin), last);
-    assert_eq!(world.takes_told(), []);
+    assert_eq!(world.takes_events(), []);
     assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
 }
 
@@ -112,7 +112,7 @@ fn a_new_connection_opens_beside_time_wait_on_another_core() {
             converse(&mut world, &mut peer, 1, 0, || dice.index(queues.into()));
             peer = Peer { next: peer.next.wrapping_add(100_000), ..peer };
             world.waits(Micros::from_millis(500));
-            world.takes_told();
+            world.takes_events();
         }
         world.waits(Micros::from_secs(130));
         world.remembers_nothing();
@@ -136,7 +136,7 @@ fn a_restarted_peer_is_served_from_any_queue() {
                 world.comes((queue + turn) % usize::from(queues), &question);
                 world.settles();
                 let expected = [(new, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))];
-                assert_eq!(world.takes_told(), expected, "{cores} cores, queue {queue}");
+                assert_eq!(world.takes_events(), expected, "{cores} cores, queue {queue}");
             }
             world.says();
             // A segment outside every window is answered by one core only.
@@ -147,13 +147,13 @@ fn a_restarted_peer_is_served_from_any_queue() {
             let reset = peer.says(TcpControl::Rst, b"");
             assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
-                world.takes_told(),
+                world.takes_events(),
                 [(new, CoreEvent::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
             let reset = forgotten.says(TcpControl::Rst, b"");
             assert_eq!(world.hears(queue, &reset), NOTHING);
-            assert_eq!(world.takes_told(), [(old, CoreEvent::Closed(lost))]);
+            assert_eq!(world.takes_events(), [(old, CoreEvent::Closed(lost))]);
             world.remembers_nothing();
         }
     }
@@ -170,11 +170,11 @@ fn a_reset_from_any_queue_closes_the_connection() {
             let mut earlier = Peer::at_port(4_000);
             earlier.next = peer.next - 1;
             world.hears(queue, &earlier.syn());
-            world.takes_told();
+            world.takes_events();
             let reset = peer.says(TcpControl::Rst, b"");
             assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
-                world.takes_told(),
+                world.takes_events(),
                 [(core, CoreEvent::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
@@ -260,7 +260,7 @@ fn a_cookie_from_any_queue_makes_one_connection() {
         );
         world.settles();
         world.says();
-        world.takes_told();
+        world.takes_events();
         let mut dice = Dice::new(u64::from(cores));
         for port in 0..12 {
             let mut peer = Peer::at_port(4_000 + port);
@@ -276,7 +276,7 @@ fn a_cookie_from_any_queue_makes_one_connection() {
             world.comes(dice.index(queues.into()), &ack);
             world.settles();
             world.says();
-            let events = world.takes_told();
+            let events = world.takes_events();
             assert!(
                 matches!(events[..], [(_, CoreEvent::Accepted(_))]),
                 "{cores} cores: {events:?}"
@@ -309,7 +309,7 @@ fn a_segment_in_fragments_finds_its_connection() {
                 world.comes((usize::from(port) + number) % usize::from(queues), &part);
             }
             world.settles();
-            let events = world.takes_told();
+            let events = world.takes_events();
             assert_eq!(
                 events,
                 [(core, CoreEvent::Data(connection, [b'f'; 100].to_vec()))],

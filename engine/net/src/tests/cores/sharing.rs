@@ -24,7 +24,7 @@ fn large(cores: u8, queues: u8) -> MultiCoreWorld {
     );
     world.settles();
     world.says();
-    world.takes_told();
+    world.takes_events();
     world
 }
 
@@ -157,7 +157,7 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
             let ack = peer.says(TcpControl::None, b"");
             world.comes(0, &ack);
             world.settles();
-            let events = world.takes_told();
+            let events = world.takes_events();
             let accepted = events.iter().find_map(|(core, event)| match event {
                 CoreEvent::Accepted(connection) => Some((*core, *connection)),
                 _ => None,
@@ -195,7 +195,10 @@ fn a_flood_of_strays_is_bounded_and_spares_known_connections() {
         let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
         world.comes(0, &question);
         world.settles();
-        assert_eq!(world.takes_told(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
+        assert_eq!(
+            world.takes_events(),
+            [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]
+        );
         assert!(world.says().len() <= 50 * usize::from(cores), "resets are limited");
     }
 }
@@ -243,7 +246,7 @@ fn slow_cores_leave_buffers_for_the_others() {
     world.comes(0, &question);
     world.turn(0);
     world.turn(7);
-    assert_eq!(world.takes_told(), [(7, CoreEvent::Data(*connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(world.takes_events(), [(7, CoreEvent::Data(*connection, b"NOOP\r\n".to_vec()))]);
     world.settles();
 }
 
@@ -281,7 +284,7 @@ fn strays_leave_room_for_steered_frames() {
     (0..200).for_each(|_| world.turn(0));
     assert!(world.nets[0].counters().of(Counter::DroppedBetweenCores) > 0);
     world.settles();
-    let answered = world.takes_told();
+    let answered = world.takes_events();
     for (_, connection) in peers {
         assert!(answered.contains(&(1, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))));
     }

@@ -42,8 +42,8 @@ fn roomy() -> Limits {
 /// The state of one end of a stream: the number of bytes sent, and the bytes received.
 #[derive(Default, Clone)]
 struct End {
-    said: usize,
-    heard: Vec<u8>,
+    sent_bytes: usize,
+    received: Vec<u8>,
     is_over: bool,
 }
 
@@ -52,8 +52,8 @@ fn byte(at: usize) -> u8 {
 }
 
 fn speak(net: &mut Net, now: Instant, connection: ConnectionId, end: &mut End) {
-    let rest: Vec<u8> = (end.said..BYTES.min(end.said + 4_000)).map(byte).collect();
-    end.said += net.send(now, connection, &rest);
+    let rest: Vec<u8> = (end.sent_bytes..BYTES.min(end.sent_bytes + 4_000)).map(byte).collect();
+    end.sent_bytes += net.send(now, connection, &rest);
 }
 
 struct Talk {
@@ -137,7 +137,7 @@ impl Talk {
         }
         let mut events = Events::new();
         self.client.deadlines_expired(self.world.now, &mut events, &mut Budget::new(100));
-        self.client_is_told(&events, &[]);
+        self.client_handles(&events, &[]);
         for (connection, end) in &mut self.theirs {
             speak(&mut self.client, self.world.now, *connection, end);
         }
@@ -145,13 +145,13 @@ impl Talk {
     }
 
     fn world_goes_on(&mut self) {
-        for (core, told) in self.world.takes_told() {
-            match told {
+        for (core, event) in self.world.takes_events() {
+            match event {
                 CoreEvent::Accepted(connection) => {
                     drop(self.ours.insert((core, connection), End::default()))
                 }
                 CoreEvent::Data(connection, bytes) => {
-                    self.ours.get_mut(&(core, connection)).unwrap().heard.extend(bytes)
+                    self.ours.get_mut(&(core, connection)).unwrap().received.extend(bytes)
                 }
                 CoreEvent::Closed(connection) => {
                     self.ours.get_mut(&(core, connection)).unwrap().is_over = true
@@ -161,7 +161,7 @@ impl Talk {
         }
         for ((core, connection), end) in self.ours.iter_mut().filter(|(_, end)| !end.is_over) {
             speak(&mut self.world.nets[*core], self.world.now, *connection, end);
-            if end.said == BYTES && end.heard.len() == BYTES {
+            if end.sent_bytes == BYTES && end.received.len() == BYTES {
                 self.world.nets[*core].close(*connection);
             }
         }
@@ -171,14 +171,14 @@ impl Talk {
         let mut frame = Frame::new(frame.into(), 0..frame.len(), Checksum::Unknown);
         let mut events = Events::new();
         assert_eq!(self.client.frame_arrived(self.world.now, &mut frame, &mut events), Route::Here);
-        self.client_is_told(&events, frame.bytes());
+        self.client_handles(&events, frame.bytes());
     }
 
-    fn client_is_told(&mut self, events: &Events, frame: &[u8]) {
+    fn client_handles(&mut self, events: &Events, frame: &[u8]) {
         for event in events {
             match event.clone() {
                 Event::Data { connection, bytes } => {
-                    self.theirs.get_mut(&connection).unwrap().heard.extend(&frame[bytes]);
+                    self.theirs.get_mut(&connection).unwrap().received.extend(&frame[bytes]);
                 }
                 Event::Buffered { connection } => {
                     let end = self.theirs.get_mut(&connection).unwrap();
@@ -187,7 +187,7 @@ impl Talk {
                         if waiting.is_empty() {
                             break;
                         }
-                        end.heard.extend(&waiting);
+                        end.received.extend(&waiting);
                         self.client.consumed(connection, waiting.len());
                     }
                 }
@@ -225,7 +225,7 @@ fn streams_arrive_whichever_queues_their_segments_use() {
             "no connection exists twice"
         );
         for end in talk.ours.values().chain(talk.theirs.values()) {
-            assert!(end.heard == whole, "{} bytes", end.heard.len());
+            assert!(end.received == whole, "{} bytes", end.received.len());
         }
         assert_eq!(talk.world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
         assert_eq!(talk.world.lent, vec![0; cores.into()]);

@@ -45,7 +45,7 @@ pub(super) struct MultiCoreWorld {
     /// Buffers of each core's card that the engine holds.
     pub(super) lent: Vec<usize>,
     pub(super) now: Instant,
-    pub(super) told: Vec<(usize, CoreEvent)>,
+    pub(super) events: Vec<(usize, CoreEvent)>,
 }
 
 impl MultiCoreWorld {
@@ -62,7 +62,7 @@ impl MultiCoreWorld {
         world.says();
         let gateway = arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD));
         assert_eq!(world.hears(0, &gateway), Vec::<Vec<u8>>::new());
-        world.told.clear();
+        world.events.clear();
         world
     }
 
@@ -94,7 +94,7 @@ impl MultiCoreWorld {
             rings: (0..count).map(|_| (0..count).map(|_| VecDeque::new()).collect()).collect(),
             lent: vec![0; count],
             now,
-            told: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -178,7 +178,7 @@ impl MultiCoreWorld {
 
     fn handle(&mut self, core: usize, events: &Events, frame: &[u8]) {
         for event in events {
-            let told = match event.clone() {
+            let event = match event.clone() {
                 Event::Accepted { connection, .. } => CoreEvent::Accepted(connection),
                 Event::Connected { connection } => CoreEvent::Connected(connection),
                 Event::Data { connection, bytes } => {
@@ -205,7 +205,7 @@ impl MultiCoreWorld {
                     CoreEvent::Other
                 }
             };
-            self.told.push((core, told));
+            self.events.push((core, event));
         }
     }
 
@@ -242,8 +242,8 @@ impl MultiCoreWorld {
     }
 
     /// The events since the last call.
-    pub(super) fn takes_told(&mut self) -> Vec<(usize, CoreEvent)> {
-        std::mem::take(&mut self.told)
+    pub(super) fn takes_events(&mut self) -> Vec<(usize, CoreEvent)> {
+        std::mem::take(&mut self.events)
     }
 
     /// The sum of a counter over all cores.
@@ -337,9 +337,9 @@ impl Peer {
         self.takes(&sent[0]);
         let ack = self.says(TcpControl::None, b"");
         assert_eq!(world.hears(queue, &ack), Vec::<Vec<u8>>::new());
-        match world.takes_told()[..] {
+        match world.takes_events()[..] {
             [(core, CoreEvent::Accepted(connection))] => (core, connection),
-            ref told => panic!("{told:?}"),
+            ref events => panic!("{events:?}"),
         }
     }
 }

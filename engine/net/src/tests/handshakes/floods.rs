@@ -48,7 +48,7 @@ fn says_to(peer: &Peer, world: &mut World) -> Option<Tcp> {
 }
 
 /// Acknowledges a SYN-ACK with data, and asserts that the connection is accepted.
-fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
+fn assert_accepted(peer: &mut Peer, answer: &Tcp, world: &mut World) {
     peer.next += 1;
     peer.expects = answer.sequence.wrapping_add(1);
     let events = peer.says(world, TcpControl::Psh, b"HELO");
@@ -74,7 +74,7 @@ fn a_crowd_is_accepted_in_turn_without_evictions() {
     flood(&mut world, 2..1_000);
     assert_eq!(world.net.handshake_count(), ROOM);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
-    is_let_in(&mut first, &answer, &mut world);
+    assert_accepted(&mut first, &answer, &mut world);
     assert!(
         sends_syn(&Peer::at_port(30_000), &mut world).is_some(),
         "a completed handshake makes room"
@@ -92,7 +92,7 @@ fn a_repeated_syn_is_accepted_during_a_flood() {
     flood(&mut world, 10_000..20_000);
     let answer = sends_syn(&real, &mut world).unwrap();
     flood(&mut world, 20_000..29_000);
-    is_let_in(&mut real, &answer, &mut world);
+    assert_accepted(&mut real, &answer, &mut world);
     assert_eq!(
         (world.net.counters().of(Counter::CookiesOut), world.net.handshake_count()),
         (0, ROOM - 1)
@@ -113,7 +113,7 @@ fn a_syn_ack_is_retransmitted_during_a_flood() {
     flood(&mut world, 1_000..2_000);
     world.now = world.now + Micros(1);
     assert_eq!(says_to(&real, &mut world).as_ref(), Some(&answer));
-    is_let_in(&mut real, &answer, &mut world);
+    assert_accepted(&mut real, &answer, &mut world);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn an_entry_of_seven_seconds_is_evicted_by_any_syn() {
     world.waits(Micros(1));
     let mut real = Peer::at_port(30_001);
     let answer = sends_syn(&real, &mut world).unwrap();
-    is_let_in(&mut real, &answer, &mut world);
+    assert_accepted(&mut real, &answer, &mut world);
     nothing_is_left(&mut world);
 }
 
@@ -139,7 +139,7 @@ fn a_real_client_gets_a_cookie_when_the_flood_repeats_syns() {
     flood(&mut world, 1..1_000);
     assert_eq!(world.net.handshake_count(), ROOM);
     let answer = sends_syn(&real, &mut world).unwrap();
-    is_let_in(&mut real, &answer, &mut world);
+    assert_accepted(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().of(Counter::CookiesIn), 1);
     nothing_is_left(&mut world);
 }
@@ -158,7 +158,7 @@ fn a_flood_repeating_without_pause_blocks_no_client() {
         world.waits(Micros::from_millis(100));
     }
     let answer = sends_syn(&real, &mut world).unwrap();
-    is_let_in(&mut real, &answer, &mut world);
+    assert_accepted(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     nothing_is_left(&mut world);
 }
