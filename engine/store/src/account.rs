@@ -259,7 +259,7 @@ impl Account {
     pub(crate) fn mailbox_or_new(&mut self, id: u32, uid_validity: u32) -> &mut Mailbox {
         self.mailbox_next = self.mailbox_next.max(id.saturating_add(1));
         let mailbox = self.mailboxes.entry(id).or_insert_with(|| Mailbox::new(id));
-        mailbox.is_valid_from(uid_validity);
+        mailbox.raise_uid_validity(uid_validity);
         mailbox
     }
 

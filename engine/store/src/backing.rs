@@ -61,9 +61,9 @@ pub(crate) enum DiskPurpose {
         lane: u8,
         page: Option<u8>,
     },
-    /// A random page, read while opening waits for unreadable pages, to see whether the disk reads
-    /// at all.
-    Proof,
+    /// A random page, read while opening waits for unreadable pages. The read shows whether the
+    /// disk works at all.
+    Probe,
     /// A slot of the superblock, written while a disk is formatted or opened.
     Format,
 }

@@ -158,7 +158,7 @@ impl Cleaner {
         let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
             // No segment is available for the copy. None will be until more pages die.
             self.job = None;
-            parts.segments.look_no_more();
+            parts.segments.suspend_search();
             return parts.pool.give(copy);
         };
         let moved = Move { to, ..moved };

@@ -71,7 +71,7 @@ impl Condition {
     }
 
     /// Requests a retry of the disk, if that can help.
-    pub(crate) fn wants_retry(&mut self) {
+    pub(crate) fn request_retry(&mut self) {
         // If the flush at the end of opening failed, data that opening read may not be durable.
         // Only opening the disk again can tell.
         let may_retry = matches!(

@@ -433,7 +433,7 @@ impl StoreRole {
     }
 
     /// Stores the disk owner's notice whether half of the disk is in use.
-    pub(crate) fn half_full_told(&mut self, is_half_full: bool) {
+    pub(crate) fn half_full_changed(&mut self, is_half_full: bool) {
         let StoreRole::Client(client) = self else {
             unreachable!("a disk owner that is told about its disk")
         };

@@ -50,7 +50,8 @@ pub(crate) struct Commit {
     awaiting: Vec<Awaiting>,
     /// The next group's flush must cover a superblock.
     superblock_due: bool,
-    /// Like `released`, for the next superblock.
+    /// Segments before new roots. Once the next superblock is durable, one more version has these
+    /// roots.
     released_by_superblock: Vec<Superseded>,
 }
 

@@ -39,8 +39,8 @@ impl HashKey {
         self.bytes
     }
 
-    /// The hash of a name. A name is short, so it is hashed without a digest. No name is eight
-    /// bytes long with a zero at its end: hashes of such bytes are the secrets.
+    /// The hash of a name. A name is short, so it is hashed without a digest. The secrets of `new`
+    /// are hashes of eight bytes that end with zero. No name has this form.
     pub(crate) fn hash_name(&self, name: &[u8]) -> Hash {
         Hash(self.names.hash(name).as_bytes())
     }
@@ -85,8 +85,8 @@ impl Hash {
     }
 }
 
-/// Random numbers derived from the machine's random seed: for keys, ids and the first `previous` of
-/// a journal.
+/// Random numbers derived from the machine's random seed. They are for keys, for ids, and for the
+/// field `previous` in the first block of a journal, which has no block before it.
 pub(crate) struct DiskRandom {
     hasher: SipHasher13,
     count: u64,

@@ -151,7 +151,7 @@ impl Journal {
 
     /// Notes that no block of an earlier life can continue the journal. Returns whether this is
     /// new.
-    pub(crate) fn is_fenced_first(&mut self) -> bool {
+    pub(crate) fn note_fenced(&mut self) -> bool {
         !core::mem::replace(&mut self.fenced, true)
     }
 
@@ -286,7 +286,7 @@ impl Journal {
     }
 
     /// Notes that the whole journal is durable.
-    pub(crate) fn is_durable(&mut self) {
+    pub(crate) fn became_durable(&mut self) {
         self.mark = None;
     }
 

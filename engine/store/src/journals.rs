@@ -314,7 +314,7 @@ impl Journals {
     pub(crate) fn group_ended(&mut self, shards: ShardSet) {
         for (number, shard) in self.shards.iter_mut() {
             if let Some(journal) = &mut shard.journal {
-                journal.is_durable();
+                journal.became_durable();
             }
             if shards.has(number) {
                 shard.dropped.clear();

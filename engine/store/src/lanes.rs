@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The lanes bound the reads in flight. A piece that cannot be read is read again page by page.
-//! - A page counts as unreadable only after several failures, each between two successful reads of
-//!   other pages. So a disk that fails all reads for a while loses nothing.
+//! - A page counts as unreadable only after several failures, each between two successful probes. A
+//!   probe is the read of a random page. So a disk that fails all reads for a while loses nothing.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
 use crate::layout::{PAGE_BYTES, Page};
@@ -13,27 +13,28 @@ use machine::Sector;
 /// The number of pieces that are read at the same time.
 pub(crate) const LANES: usize = 8;
 /// The number of failures after which a page counts as unreadable. Only failures between two
-/// successful reads of other pages count.
-const TRIES: u8 = 10;
+/// successful probes count.
+const FAILURES_MAX: u8 = 10;
 
-/// The number of tries before a page counts as unreadable.
+/// The number of failures after which a page counts as unreadable, by the purpose of the read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// Until the result is certain.
+    /// [`FAILURES_MAX`]: the result must be certain.
     Sure,
-    /// In a rebuild, where an unreadable page costs at most one message.
+    /// Two: in a rebuild, an unreadable page costs at most one message.
     Rebuild,
-    /// Once: the disk is only inspected.
+    /// The first read decides: the disk is only inspected.
     Once,
 }
 
 impl Patience {
-    /// The number of failures that are assumed before the first read.
-    fn tries(self) -> u8 {
+    /// The number of failures that are assumed before the first read, so that counting ends at
+    /// [`FAILURES_MAX`] for every purpose.
+    fn assumed_failures(self) -> u8 {
         match self {
             Patience::Sure => 0,
-            Patience::Rebuild => TRIES - 2,
-            Patience::Once => TRIES,
+            Patience::Rebuild => FAILURES_MAX - 2,
+            Patience::Once => FAILURES_MAX,
         }
     }
 }
@@ -46,10 +47,11 @@ pub(crate) struct DiskPiece {
     unreadable: u8,
     /// The number of pages that are being read one by one.
     left: u8,
-    /// The number of times these pages failed between two successful reads of other pages.
-    tries: u8,
-    /// A read of another page succeeded before these pages were last requested.
-    was_proved: bool,
+    /// The number of times that the unreadable pages failed between two successful probes, and the
+    /// failures that were assumed at first.
+    failures: u8,
+    /// The unreadable pages were last requested after a successful probe.
+    was_probe_read: bool,
 }
 
 impl DiskPiece {
@@ -71,7 +73,8 @@ impl DiskPiece {
         Some(if self.unreadable >> number & 1 == 1 { Err(()) } else { Ok(bytes) })
     }
 
-    pub(crate) fn is(&self, page: Page, pages: u32) -> bool {
+    /// Whether the piece begins at `page` and has `pages` pages.
+    pub(crate) fn is_at(&self, page: Page, pages: u32) -> bool {
         self.page == page && self.bytes.len() == pages as usize * PAGE_BYTES
     }
 
@@ -81,7 +84,7 @@ impl DiskPiece {
 
     /// Whether the piece has pages that could not be read but may be readable later.
     fn waits(&self) -> bool {
-        self.unreadable != 0 && self.left == 0 && self.tries < TRIES
+        self.unreadable != 0 && self.left == 0 && self.failures < FAILURES_MAX
     }
 
     /// Requests the unreadable pages of the piece again, one by one.
@@ -126,14 +129,13 @@ impl Lanes {
         backing: &mut DiskQueue,
     ) {
         let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
-        let tries = patience.tries();
         let piece = DiskPiece {
             page,
             bytes: Box::default(),
             unreadable: 0,
             left: 0,
-            tries,
-            was_proved: false,
+            failures: patience.assumed_failures(),
+            was_probe_read: false,
         };
         *self.of(lane) = Some(piece);
         backing.read(page, bytes, DiskPurpose::Piece { lane, page: None });
@@ -170,15 +172,16 @@ impl Lanes {
         Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
     }
 
-    /// Takes in the result of reading a random page. If the read succeeded and the lane waits, the
-    /// lane reads its unreadable pages again. Returns whether the lane's piece is complete.
-    pub(crate) fn proved(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
+    /// Takes in the result of a probe. After a successful probe, a lane that waits reads its
+    /// unreadable pages again. If the probe before was successful too, the failure between both
+    /// counts. Returns true if that was the last failure: the lane's piece is then complete.
+    pub(crate) fn probe_read(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
         let Some(piece) = self.of(lane) else { return false };
         if !ok {
-            piece.was_proved = false;
+            piece.was_probe_read = false;
         } else if piece.waits() {
-            piece.tries += u8::from(piece.was_proved);
-            piece.was_proved = true;
+            piece.failures += u8::from(piece.was_probe_read);
+            piece.was_probe_read = true;
             if !piece.waits() {
                 return true;
             }

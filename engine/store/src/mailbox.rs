@@ -101,7 +101,7 @@ impl Mailbox {
     }
 
     /// Raises UIDVALIDITY to at least `uid_validity`.
-    pub(crate) fn is_valid_from(&mut self, uid_validity: u32) {
+    pub(crate) fn raise_uid_validity(&mut self, uid_validity: u32) {
         self.uid_validity = self.uid_validity.max(uid_validity);
     }
 

@@ -76,8 +76,8 @@ impl MessageEntry {
     }
 
     /// The position in the stored body of the octet at `offset`, and the end of the octets that
-    /// follow it there in order.
-    pub(crate) fn stands_at(&self, offset: u32) -> (u32, u32) {
+    /// follow that octet in the order of the message.
+    pub(crate) fn position_of(&self, offset: u32) -> (u32, u32) {
         let head_start = self.octets.saturating_sub(self.head().octets());
         match offset.checked_sub(self.head().octets()) {
             Some(position) => (position, head_start),
@@ -85,7 +85,7 @@ impl MessageEntry {
         }
     }
 
-    /// The offset of the octet at this position: the inverse of [`MessageEntry::stands_at`].
+    /// The offset of the octet at this position: the inverse of [`MessageEntry::position_of`].
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
         let head_start = self.octets.saturating_sub(self.head().octets());
         if position < head_start { position + self.head().octets() } else { position - head_start }

@@ -63,8 +63,8 @@ pub(crate) struct DiskOpening {
     disk_pages: u32,
     lanes: Lanes,
     replays: [Option<Box<Replay>>; LANES],
-    /// A random page is being read, to see whether the disk works.
-    is_proving: bool,
+    /// A probe is in flight: the read of a random page, which shows whether the disk works.
+    is_probing: bool,
     next_shard: u8,
     /// Shards to rebuild.
     damaged: ShardSet,
@@ -88,7 +88,7 @@ impl DiskOpening {
             disk_pages,
             lanes: Lanes::default(),
             replays: Default::default(),
-            is_proving: false,
+            is_probing: false,
             next_shard: 0,
             damaged: ShardSet::EMPTY,
             dropped: Vec::new(),
@@ -144,21 +144,21 @@ impl DiskOpening {
 
     /// Reads the unreadable pages again, if the disk can read another page.
     pub(crate) fn read_again(&mut self, parts: &mut StoreParts) {
-        if self.is_proving || self.unreadable().is_none() {
+        if self.is_probing || self.unreadable().is_none() {
             return;
         }
-        self.is_proving = true;
+        self.is_probing = true;
         // A different page each time: a page may be bad itself, or come from a cache while the disk
         // fails.
         let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
-        parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Proof);
+        parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Probe);
     }
 
-    /// Takes in the result of reading a random page.
-    pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
-        self.is_proving = false;
+    /// Takes in the result of a probe, the read of a random page.
+    pub(crate) fn probe_read(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
+        self.is_probing = false;
         for lane in Lanes::all() {
-            if self.lanes.proved(lane, ok, &mut parts.backing) {
+            if self.lanes.probe_read(lane, ok, &mut parts.backing) {
                 self.piece_arrived(lane, parts, findings);
             }
         }
@@ -269,14 +269,14 @@ impl DiskOpening {
             Ok(DiskContent::Store {
                 superblock,
                 damaged,
-                is_sole,
+                has_other_roots,
                 is_of_one_format,
                 is_partly_converted,
             }) => {
                 self.renewals = match superblock.format {
                     // A conversion may have been interrupted. No slot may keep format 3.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
-                    Format::Three | Format::Four => u8::from(is_sole),
+                    Format::Three | Format::Four => u8::from(has_other_roots),
                 };
                 self.is_converted = is_partly_converted;
                 for page in damaged {

@@ -83,7 +83,7 @@ impl Pool {
     /// Takes a buffer back. Operations that wait for a buffer can be served afterwards.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.put(buffer);
-        self.has_room();
+        self.note_room();
     }
 
     /// Takes back a buffer within the call that took it. No operation has missed the buffer, so
@@ -106,7 +106,7 @@ impl Pool {
     }
 
     /// Notes that a buffer may have become available.
-    pub(crate) fn has_room(&mut self) {
+    pub(crate) fn note_room(&mut self) {
         self.returned += 1;
     }
 

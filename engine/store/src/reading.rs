@@ -118,7 +118,7 @@ impl Reads {
     }
 
     /// Whether a read waits for a buffer.
-    pub(crate) fn wait(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -189,7 +189,7 @@ impl Reads {
         let place = index.mailbox(read.account, read.mailbox).and_then(|mailbox| {
             let entry = mailbox.messages().find(read.uid)?;
             let (position, end) = match read.part {
-                ReadPart::From(offset) => entry.stands_at(offset),
+                ReadPart::From(offset) => entry.position_of(offset),
                 ReadPart::Summary => (0, 0),
             };
             let number = position / CHUNK_OCTETS as u32;

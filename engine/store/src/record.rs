@@ -201,7 +201,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unre
 }
 
 /// Whether `bytes` are the records of a fence.
-pub(crate) fn begin_life(bytes: &[u8]) -> bool {
+pub(crate) fn is_fence(bytes: &[u8]) -> bool {
     frames(bytes).next().is_some_and(|frame| frame.kind == LIFE)
 }
 

@@ -113,8 +113,8 @@ struct MatchingBlock<T> {
     block: T,
     /// The other copy, if it fits and differs.
     rival: Option<T>,
-    /// Whether only one copy fits, or both fit and differ.
-    lame: bool,
+    /// Whether the two copies differ: only one copy fits, or both fit with different contents.
+    differs: bool,
 }
 
 impl<'a> BlockCopies<'a> {
@@ -125,10 +125,10 @@ impl<'a> BlockCopies<'a> {
         wanted: impl Fn(JournalBlock<'a>) -> Option<T>,
     ) -> Option<MatchingBlock<T>> {
         let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
-        let lame = first != second;
+        let differs = first != second;
         let (block, rival) =
-            if first.is_some() { (first, second.filter(|_| lame)) } else { (second, None) };
-        block.map(|block| MatchingBlock { block, rival, lame })
+            if first.is_some() { (first, second.filter(|_| differs)) } else { (second, None) };
+        block.map(|block| MatchingBlock { block, rival, differs })
     }
 }
 
@@ -216,9 +216,9 @@ impl Replay {
             }
             _ => None,
         });
-        if let Some(MatchingBlock { block, rival, lame }) = next {
+        if let Some(MatchingBlock { block, rival, differs }) = next {
             let page = geometry.place_page(segment, place);
-            self.note_lame(lame, page);
+            self.note_difference(differs, page);
             self.accept_either(block, rival, page);
         } else {
             self.mode = ReplayMode::Link;
@@ -250,7 +250,7 @@ impl Replay {
         rival: Option<(BlockHeader, u64, &[u8])>,
         page: Page,
     ) {
-        let is_fence = |one: &(BlockHeader, u64, &[u8])| record::begin_life(one.2);
+        let is_fence = |one: &(BlockHeader, u64, &[u8])| record::is_fence(one.2);
         let (block, rival) = match rival {
             Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
             rival => (block, rival.filter(is_fence)),
@@ -357,11 +357,11 @@ impl Replay {
                 .filter(|fit| !self.journal.chain().contains(&fit.block.0))
         };
         let fits = leads_on(&|header| self.journal.continues_with(header));
-        if let Some(MatchingBlock { block: (next, hash), lame, .. }) = fits {
+        if let Some(MatchingBlock { block: (next, hash), differs, .. }) = fits {
             (self.rival, self.unreadable) = (None, None);
             self.journal.link_follows(next, hash);
             self.mode = ReplayMode::Following;
-            self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
+            self.note_difference(differs, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
         }
         let next = leads_on(&|header| header.sequence > sequence).map(|fit| fit.block.0);
@@ -477,7 +477,7 @@ impl Replay {
         let page = geometry.place_page(segment, place);
         let aligned = geometry.first_page(segment).plus(place * 2 / PIECE_PAGES * PIECE_PAGES);
         let wanted = (aligned, PIECE_PAGES);
-        let piece = piece.filter(|piece| piece.is(aligned, PIECE_PAGES)).ok_or(wanted)?;
+        let piece = piece.filter(|piece| piece.is_at(aligned, PIECE_PAGES)).ok_or(wanted)?;
         let (Some(first), Some(second)) = (piece.page(page), piece.page(page.plus(1))) else {
             unreachable!("a place outside of its piece")
         };
@@ -490,8 +490,8 @@ impl Replay {
         })
     }
 
-    fn note_lame(&mut self, lame: bool, page: Page) {
-        if lame {
+    fn note_difference(&mut self, differs: bool, page: Page) {
+        if differs {
             sometimes!(CopyDamaged);
             self.heal = true;
             self.findings.push(Finding { sector: page.sector(), damage: Damage::JournalCopy });

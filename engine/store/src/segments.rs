@@ -20,7 +20,8 @@ pub(crate) enum SegmentOwner {
     Elsewhere,
 }
 
-/// The purpose of a new segment. The rarer the purpose, the deeper it may reach into the reserve.
+/// The purpose of a new segment. Deliveries may take nothing of the reserve, compaction may take a
+/// part of it, and journals may take all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Want {
     Delivery,
@@ -427,7 +428,7 @@ impl Segments {
     }
 
     /// Suspends the search, because no result would be of use.
-    pub(crate) fn look_no_more(&mut self) {
+    pub(crate) fn suspend_search(&mut self) {
         (self.died_pages, self.found_none_of) = (0, 0);
     }
 

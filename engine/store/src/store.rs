@@ -186,7 +186,7 @@ impl Store {
 
     /// Whether a delivery or a read waits for a buffer.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.reads.wait() || self.deliveries.has_waiters()
+        self.reads.has_waiting() || self.deliveries.has_waiters()
     }
 
     /// The number of deliveries in progress, including abandoned deliveries with a write in flight.
@@ -238,7 +238,7 @@ impl Store {
     /// Tries the disk again after a failure. The state is [`State::Serving`] once the disk takes
     /// writes and flushes. To be called on the disk owner; the other cores follow.
     pub fn retry(&mut self) {
-        self.condition.wants_retry();
+        self.condition.request_retry();
         self.retry_if_settled();
     }
 
@@ -284,8 +284,8 @@ impl Store {
                     opening.piece_read((lane, page), result, parts, findings)
                 });
             }
-            DiskPurpose::Proof => {
-                self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings))
+            DiskPurpose::Probe => {
+                self.open(|opening, parts, findings| opening.probe_read(ok, parts, findings))
             }
             DiskPurpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
             DiskPurpose::ForClient { core, token } => {
@@ -460,7 +460,7 @@ impl Store {
     fn begin_retry(&mut self) {
         self.condition.begins_retry();
         self.checkpointer.give_up(&mut self.parts.journals);
-        self.deliveries.none_is_ready();
+        self.deliveries.clear_ready();
         self.cleaner.give_up(&mut self.parts.segments);
         retry::begin(&mut self.parts);
         self.seal();

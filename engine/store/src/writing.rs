@@ -63,7 +63,7 @@ fn write_block(parts: &mut StoreParts, shard: ShardId, group: (u64, u32), record
     let page = journal.page(parts.segments.geometry());
     let header = journal.header(shard, group);
     let mut pair = parts.pool.take_pair();
-    if journal.is_fenced_first() {
+    if journal.note_fenced() {
         // The rest of the page is zero, so that no sector completes a torn block of an earlier
         // life.
         pair.fill(0);

@@ -259,7 +259,7 @@ impl Deliveries {
     }
 
     /// Clears the ready queue, because the disk has failed.
-    pub(crate) fn none_is_ready(&mut self) {
+    pub(crate) fn clear_ready(&mut self) {
         self.ready.clear();
     }
 
@@ -312,7 +312,7 @@ impl Deliveries {
         }
         self.idle.push(delivery);
         // Fewer deliveries may need a page now, so copies may take more pages.
-        parts.pool.has_room();
+        parts.pool.note_room();
     }
 }
 

@@ -13,8 +13,8 @@ pub(super) enum DiskContent {
     Store {
         superblock: Box<Superblock>,
         damaged: Vec<Page>,
-        /// Another version of the superblock refers to other journals than the current version.
-        is_sole: bool,
+        /// Another version on the disk has other roots of journals than the current version.
+        has_other_roots: bool,
         /// All four slots have the format of the current version.
         is_of_one_format: bool,
         /// A slot has an earlier format: a conversion was interrupted.
@@ -57,11 +57,17 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal
         let sectors = |pages: u32| u64::from(pages) * PAGE_SECTORS;
         return Err(OpenRefusal::Shrunk { needs: sectors(needs), has: sectors(pages) });
     }
-    let is_sole = versions.iter().any(|(_, journals)| *journals != superblock.journals());
+    let has_other_roots = versions.iter().any(|(_, journals)| *journals != superblock.journals());
     let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
     let is_of_one_format = of_format == slots(pages).len();
     let is_partly_converted = superblock.format == Format::Four && of_format < versions.len();
-    Ok(DiskContent::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted })
+    Ok(DiskContent::Store {
+        superblock,
+        damaged,
+        has_other_roots,
+        is_of_one_format,
+        is_partly_converted,
+    })
 }
 
 fn slot(lanes: &Lanes, page: Page) -> SlotContent {

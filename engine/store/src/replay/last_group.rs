@@ -59,7 +59,7 @@ impl Replay {
         let place =
             self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
         let Some((page, pages)) = place else { return Ok(()) };
-        let Some(piece) = piece.filter(|piece| piece.is(page, pages)) else {
+        let Some(piece) = piece.filter(|piece| piece.is_at(page, pages)) else {
             self.mode = ReplayMode::Verifying { number };
             return Err((page, pages));
         };

@@ -3,7 +3,7 @@
 //!
 //! Shard s is owned by core s mod n. The number of cores that own shards is decided each time the
 //! disk is opened. All cores own shards, unless they would keep more than half of the free space
-//! from each other. Then fewer cores do. The number is not recorded on the disk.
+//! from each other. Then fewer cores own shards. The number is not recorded on the disk.
 //!
 //! Invariants:
 //! - Shards are handed over when no operation is in progress, and with all their state.
@@ -187,8 +187,8 @@ impl Store {
         match kind {
             NoticeKind::Disk(completion) => self.disk_completed(completion),
             NoticeKind::Failed(why) => self.fail(why),
-            NoticeKind::Retry => self.condition.wants_retry(),
-            NoticeKind::HalfFull(is_half_full) => self.parts.role.half_full_told(is_half_full),
+            NoticeKind::Retry => self.condition.request_retry(),
+            NoticeKind::HalfFull(is_half_full) => self.parts.role.half_full_changed(is_half_full),
             NoticeKind::Segments(granted, left) => {
                 let StoreParts { role, segments, wakes, .. } = &mut self.parts;
                 role.segments_arrived(granted, left, segments);

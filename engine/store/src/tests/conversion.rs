@@ -14,10 +14,10 @@ use alloc::vec::Vec;
 use chance::Dice;
 use core::cell::RefCell;
 
-/// The state of an entry, independent of its form on the disk.
-type Said = (EntrySource, EntryState, usize, u16, u16, bool, bool);
+/// The fields of an entry, independent of its form on the disk.
+type EntryFields = (EntrySource, EntryState, usize, u16, u16, bool, bool);
 
-fn said(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<Said>)> {
+fn entries_of(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<EntryFields>)> {
     let of = |entry: OutboxEntry| {
         // The recipients of the second message want reports of success.
         let packing = if entry.first() == 4 { Packing::DoneAndReported } else { Packing::Done };
@@ -37,7 +37,7 @@ fn change(rig: &mut Rig, account: AccountId, uid: u32, change: EntryChange, pack
 }
 
 /// A disk of format 3 with entries in several states, and these states.
-fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
+fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<EntryFields>)>) {
     let mut rig = Rig::of_format(2 * MIB, Format::Three);
     let ada = rig.create("ada@example.org");
     let entries = [
@@ -65,7 +65,7 @@ fn of_format_3() -> (TestDisk, AccountId, Vec<(Uid, Option<Said>)>) {
     let mut damaged = EntryChange::to(EntryState::Returned);
     damaged.damage_reported();
     change(&mut rig, ada, 4, damaged, Packing::Done);
-    let known = said(&rig, ada);
+    let known = entries_of(&rig, ada);
     assert_eq!(rig.store.format(), 3);
     (rig.disk, ada, known)
 }
@@ -94,10 +94,10 @@ fn format_3_disk_keeps_its_format_until_conversion() {
     assert!(!rig.store.is_converted());
     change(&mut rig, ada, 3, EntryChange::to(EntryState::Queued), Packing::Done);
     let rig = rig.cut(Cut::Prefix(0));
-    assert_eq!((rig.store.format(), said(&rig, ada).len()), (3, known.len()));
+    assert_eq!((rig.store.format(), entries_of(&rig, ada).len()), (3, known.len()));
     assert!(rig.fsck().to_string().starts_with("Barepost disk, format 3"), "{}", rig.fsck());
     let older = Rig::on(as_seen_before_format_4(&rig.disk).expect("a disk of format 3"));
-    assert_eq!(said(&older, ada), said(&rig, ada));
+    assert_eq!(entries_of(&older, ada), entries_of(&rig, ada));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn conversion_cut_anywhere_loses_nothing_and_is_completed() {
         let mut seen = seen.borrow_mut();
         // This life was asked to convert the disk, and has done so.
         assert_eq!((rig.store.state(), rig.store.format()), (State::Serving, 4));
-        assert_eq!(said(&rig, ada), known);
+        assert_eq!(entries_of(&rig, ada), known);
         assert!(as_seen_before_format_4(&rig.disk).is_none(), "a slot of format 3 is left");
         seen[0] += usize::from(rig.store.is_converted());
         assert!(
@@ -129,12 +129,12 @@ fn conversion_cut_anywhere_loses_nothing_and_is_completed() {
             let is_left_of_format_3 = older.is_some();
             if let Some(older) = older {
                 let older = Rig::on(older);
-                assert_eq!((older.store.format(), said(&older, ada)), (3, known.clone()));
+                assert_eq!((older.store.format(), entries_of(&older, ada)), (3, known.clone()));
                 seen.borrow_mut()[1] += 1;
             }
             let next = Rig::on(left);
             assert!(next.serving());
-            assert_eq!(said(&next, ada), known);
+            assert_eq!(entries_of(&next, ada), known);
             // Only the life that completes a conversion reports it.
             assert_eq!(next.store.is_converted(), is_left_of_format_3 && next.store.format() == 4);
             seen.borrow_mut()[if next.store.format() == 3 { 2 } else { 3 }] += 1;
@@ -156,12 +156,12 @@ fn conversion_with_a_failed_write_loses_nothing() {
         (disk.is_to_be_converted, disk.fail_writes, disk.dice) = (true, true, Dice::new(seed));
         let rig = Rig::on(disk);
         assert!(matches!(rig.store.state(), State::ReadOnly(_)), "{:?}", rig.store.state());
-        assert_eq!(said(&rig, ada), known);
+        assert_eq!(entries_of(&rig, ada), known);
         let mut disk = rig.disk;
         (disk.is_to_be_converted, disk.fail_writes) = (false, false);
         disk.cut(Cut::Dice);
         let rig = Rig::on(disk);
-        assert_eq!((rig.store.state(), said(&rig, ada)), (State::Serving, known));
+        assert_eq!((rig.store.state(), entries_of(&rig, ada)), (State::Serving, known));
         formats.insert(rig.store.format());
     }
     assert_eq!(formats, BTreeSet::from([3, 4]));
@@ -173,7 +173,7 @@ fn converted_entries_survive_cuts_and_checkpoints() {
     disk.is_to_be_converted = true;
     let mut rig = Rig::on(disk);
     for life in 0..4 {
-        assert_eq!(said(&rig, ada), known, "life {life}");
+        assert_eq!(entries_of(&rig, ada), known, "life {life}");
         let mut more = EntryChange::default();
         more.done(life);
         change(&mut rig, ada, 1, more, Packing::Done);

@@ -39,7 +39,7 @@ fn results(done: &[u8], reported: &[u8]) -> EntryChange {
 }
 
 /// The first recipient of an entry, its done bits, and its state.
-fn said(entry: OutboxEntry) -> (usize, u16, EntryState) {
+fn fields_of(entry: OutboxEntry) -> (usize, u16, EntryState) {
     (entry.first(), entry.done(Packing::Done), entry.state())
 }
 
@@ -203,7 +203,7 @@ fn outbox_entry_is_removed_with_its_message() {
         let each = crate::RESIDENT_BYTES_PER_MESSAGE as u64;
         assert_eq!(resident(&rig), before + 2 * each + crate::RESIDENT_BYTES_QUEUED as u64);
         assert_eq!(
-            (rig.entry(ada, 1), rig.entry(ada, 2).map(said)),
+            (rig.entry(ada, 1), rig.entry(ada, 2).map(fields_of)),
             (None, Some((0, 0, EntryState::Queued)))
         );
         rig.remove_in(ada, OUTBOX, &[2]).unwrap();
@@ -251,7 +251,7 @@ fn client_flags_neither_change_nor_create_an_entry() {
         .unwrap();
         rig.change(ada, 2, results(&[1], &[]), Packing::Done);
         let before = rig.entry(ada, 2);
-        assert_eq!(before.map(said), Some((0, 2, EntryState::Queued)));
+        assert_eq!(before.map(fields_of), Some((0, 2, EntryState::Queued)));
         for change in [MarkChange::set(Flags(u8::MAX)), MarkChange::clear(Flags(u8::MAX))] {
             for uid in [1, 2] {
                 let (number, continuation) = rig.continuation();
