@@ -2,8 +2,8 @@
 //! little use.
 //!
 //! A message counts when it begins: with DATA, with the first BDAT, or when the webmail sends it.
-//! It counts even if it fails later. An external recipient counts if the account has not written to
-//! it before, as far as that is known. A day is a UTC day.
+//! A message that fails later counts too. An external recipient counts if the account is not known
+//! to have written to that recipient before. A day is a UTC day.
 //!
 //! The counts are stored as a note of the account (crate `store`). So are the known recipients, as
 //! a set from which no address can be read (B. Bloom, *Space/Time Trade-offs in Hash Coding with
@@ -14,7 +14,7 @@
 //! - A refused message is not counted.
 //! - The counts are stored after each sixteenth of a limit. So a restart forgets less than a
 //!   sixteenth of a day's limit.
-//! - A core caches [`REMEMBERED_MAX`] accounts. For other accounts it uses the stored counts.
+//! - A core caches [`CACHED_MAX`] accounts. For other accounts it uses the stored counts.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -30,14 +30,14 @@ use crate::point::ShardWaitPoint;
 
 /// The key of the note.
 const KEY: &[u8] = b"sent";
-/// The counts are stored after each of this many parts of a daily limit.
+/// The number of equal parts of a daily limit. The counts are stored after each part.
 const NOTED_PARTS: u32 = 16;
 /// Bytes of the set of known recipients.
 const KNOWN_BYTES: usize = 1024;
-/// The most accounts with more state than was stored, some KiB each.
-const REMEMBERED_MAX: usize = 1024;
+/// The most accounts that a core caches, about 1 KiB each.
+const CACHED_MAX: usize = 1024;
 
-/// Nothing waits for the stored note.
+/// The continuation of a change of the note, which nothing waits for.
 const UNUSED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: ShardWaitPoint::Noted.entry() };
 
@@ -46,14 +46,14 @@ const UNUSED: Continuation =
 pub struct Daily {
     /// Messages.
     pub messages: PerDay,
-    /// External recipients that it has not written to before.
+    /// External recipients that the account has not written to before.
     pub new_recipients: PerDay,
 }
 
 /// Whether a message may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendingDecision {
-    /// It may.
+    /// The message may be sent.
     Granted,
     /// The account has reached this limit, for the first time today or again.
     Refused(ReachedLimit, Occurrence),
@@ -62,11 +62,11 @@ pub enum SendingDecision {
 /// A limit that an account has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReachedLimit {
-    /// It has sent this many messages.
+    /// The account has sent this many messages today, its limit.
     Messages(u32),
-    /// With this message it would have written to more than this many new recipients.
+    /// With this message, the account would exceed this limit of new recipients.
     NewRecipients(u32),
-    /// Its outbox holds as much as it may.
+    /// The outbox of the account is full.
     Outbox,
 }
 
@@ -109,8 +109,8 @@ struct SendingState {
     today: Counts,
     /// The counts that were stored last.
     noted: Counts,
-    /// Whether administrators were told today that a limit was reached.
-    is_told: bool,
+    /// Whether a reached limit was reported to administrators today.
+    is_reported: bool,
     known: [u8; KNOWN_BYTES],
 }
 
@@ -134,7 +134,7 @@ impl Allowances {
     ) -> SendingDecision {
         let sent = self.sent_by(account, store);
         if sent.today.day != day {
-            (sent.today, sent.is_told) = (Counts { day, ..Counts::default() }, false);
+            (sent.today, sent.is_reported) = (Counts { day, ..Counts::default() }, false);
         }
         let mut new: Vec<Places> = people.iter().map(|person| places(person, store)).collect();
         new.retain(|places| !sent.knows(places));
@@ -142,9 +142,10 @@ impl Allowances {
         new.dedup();
         let is_outbox_full = store.account(account).is_some_and(|known| known.is_outbox_full());
         let met = is_outbox_full.then_some(ReachedLimit::Outbox);
-        if let Some(met) = met.or_else(|| sent.met(daily, new.len() as u32)) {
-            let occurrence = if sent.is_told { Occurrence::Again } else { Occurrence::FirstToday };
-            sent.is_told = true;
+        if let Some(met) = met.or_else(|| sent.limit_reached(daily, new.len() as u32)) {
+            let occurrence =
+                if sent.is_reported { Occurrence::Again } else { Occurrence::FirstToday };
+            sent.is_reported = true;
             return SendingDecision::Refused(met, occurrence);
         }
         sent.today.messages += 1;
@@ -161,7 +162,7 @@ impl Allowances {
     }
 
     fn sent_by(&mut self, account: AccountId, store: &Store) -> &mut SendingState {
-        if !self.accounts.contains_key(&account) && self.accounts.len() >= REMEMBERED_MAX {
+        if !self.accounts.contains_key(&account) && self.accounts.len() >= CACHED_MAX {
             self.accounts.pop_first();
         }
         self.accounts.entry(account).or_insert_with(|| {
@@ -175,12 +176,12 @@ impl SendingState {
     const NOTHING: SendingState = SendingState {
         today: Counts { day: 0, messages: 0, people: 0 },
         noted: Counts { day: 0, messages: 0, people: 0 },
-        is_told: false,
+        is_reported: false,
         known: [0; KNOWN_BYTES],
     };
 
     /// The limit that one more message to this many new recipients would exceed.
-    fn met(&self, daily: Daily, new: u32) -> Option<ReachedLimit> {
+    fn limit_reached(&self, daily: Daily, new: u32) -> Option<ReachedLimit> {
         let messages = daily
             .messages
             .most()
@@ -237,14 +238,15 @@ impl SendingState {
         let [day, messages, people] =
             [day, messages, people].map(|bytes| u32::from_le_bytes(*bytes));
         let today = Counts { day, messages, people };
-        Some(SendingState { today, noted: today, is_told: false, known: rest.try_into().ok()? })
+        Some(SendingState { today, noted: today, is_reported: false, known: rest.try_into().ok()? })
     }
 }
 
 /// The positions of a recipient in the set.
 type Places = [u16; 4];
 
-/// Independent of case. The keyed hash keeps outsiders from finding addresses with equal positions.
+/// The positions of an address, independent of case. The keyed hash keeps outsiders from finding
+/// addresses with equal positions.
 fn places(address: &str, store: &Store) -> Places {
     let secret = u128::from_le_bytes(
         store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()),

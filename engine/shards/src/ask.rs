@@ -18,13 +18,13 @@ pub trait OwnerQuery: Sized {
     /// Computes the reply, on the owner.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
 
-    /// Handles a reply after its asker has gone. Returns the resources to give back.
+    /// Handles a reply that no frame waits for any longer. Returns the resources to give back.
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }
 }
 
-/// The subject of a question. It has one owner among the cores.
+/// The subject of a question. Each subject has one owner among the cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// An account.
@@ -33,7 +33,7 @@ pub enum Subject {
     ExternalHost(u64),
 }
 
-/// A resource in a reply that its owner must get back.
+/// A resource in a reply that must be returned to the owner of the subject.
 pub enum GiveBack {
     /// A maildrop, to be unlocked.
     Maildrop(Box<MaildropSnapshot>),

@@ -1,6 +1,6 @@
 //! Deliveries of a session: into the store of this core, of another core, or of several.
 //!
-//! The kind is decided when a message begins, and its [`DeliveryHandle`] has it from then on.
+//! The kind of a delivery is decided when the message begins. Its [`DeliveryHandle`] has the kind.
 
 use machine::CoreId;
 use store::{AccountId, Closing, Guid, Recipient, Refusal, SentId};
@@ -10,8 +10,8 @@ use crate::messages::DeliveryHandle;
 use crate::sharded_store::ShardedStore;
 
 impl ShardedStore {
-    /// Begins a message. Errors: as [`store::Store::begin`]. An error that another core finds later
-    /// ends the message later.
+    /// Begins a message. Errors: as [`store::Store::begin`], if this core finds the error. An error
+    /// that another core finds ends the message later.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryHandle, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
         if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {
@@ -113,8 +113,8 @@ impl ShardedStore {
         }
     }
 
-    /// Whether the arrival of a message with this origin is noted. Also true if this core cannot
-    /// know.
+    /// Whether the arrival of a message with this origin is noted. Also true if another core
+    /// owns the account, because this core cannot know.
     pub fn may_have_arrived(&self, account: AccountId, origin: SentId) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }

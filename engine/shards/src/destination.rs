@@ -1,9 +1,9 @@
 //! Questions about a destination of outgoing mail: whether one more connection to it is allowed,
 //! and how a connection ended. A permission includes the known policy of the domain.
 //!
-//! The owner of the destination may reply later. It also tells cores how many connections they may
-//! keep for reuse. So its messages ([`DestinationNotice`]) are a type of their own, and an
-//! immediate reply has the same type.
+//! The owner of the destination may reply later. The owner also tells the other cores how many
+//! connections they may keep for reuse. So the owner's messages have a separate type,
+//! [`DestinationNotice`], and an immediate reply has the same type.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,7 +24,7 @@ pub struct MayConnect {
     pub(crate) destination: u64,
     /// The core that asks.
     pub(crate) core: CoreId,
-    /// The continuation that waits there for the reply.
+    /// The continuation that waits on that core for the reply.
     pub(crate) at: Continuation,
     pub(crate) now: Instant,
 }
@@ -43,8 +43,8 @@ pub enum DestinationNotice {
 pub type DomainPolicy = Option<Arc<KnownPolicy>>;
 
 impl Facts {
-    /// The next message for a core.
-    pub(crate) fn next_message(&mut self) -> Option<(CoreId, DestinationNotice)> {
+    /// The next notice, and the core that it is for.
+    pub(crate) fn next_notice(&mut self) -> Option<(CoreId, DestinationNotice)> {
         Some(match self.destinations.next_message()? {
             DestinationMessage::Leave(core, destination, at, leave) => {
                 (core, self.leave(at, destination, leave))
@@ -87,16 +87,16 @@ pub enum DestinationEvent {
     Reached,
     /// A permitted connection has ended, or was not made.
     Ended {
-        /// How it ended.
+        /// The outcome of the connection.
         how: ConnectionOutcome,
-        /// The time.
+        /// The time of the end.
         now: Instant,
         /// A random number.
         random: u64,
     },
-    /// The policy of its domain was fetched, with this result.
+    /// The policy of the destination's domain was fetched, with this result.
     Fetched(Box<Fetched>),
-    /// It must be tried again although it was down.
+    /// The destination must be tried again, although it was down.
     ToBeTried,
 }
 
@@ -108,7 +108,7 @@ pub struct DestinationReport {
 }
 
 impl DestinationReport {
-    /// Nothing waits for the reply.
+    /// The continuation for a reply that nothing waits for.
     pub(crate) const NOWHERE: Continuation =
         Continuation { frame: FrameId::new(0, 0), entry: ShardWaitPoint::Noted.entry() };
 }

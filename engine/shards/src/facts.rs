@@ -28,7 +28,7 @@ pub struct Facts {
     pub(crate) destinations: Destinations<Continuation>,
     /// The policies of destination domains.
     pub(crate) policies: Policies,
-    /// The latest time that a core has told with a question about a destination.
+    /// The latest time in the questions about destinations that this core has got.
     pub(crate) latest: Instant,
     key: [u8; 16],
 }

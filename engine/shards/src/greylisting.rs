@@ -12,17 +12,17 @@ pub struct GreylistQuery {
     now: Instant,
 }
 
-/// The answer.
+/// The answer to a [`GreylistQuery`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Greylisted {
     /// The message is accepted: its origin is known from now on.
     Known(Triplet),
-    /// It is deferred: the client must retry.
+    /// The message is deferred: the client must retry.
     Deferred(Triplet),
 }
 
 impl Greylisted {
-    /// The message.
+    /// The triplet of the message.
     pub fn triplet(self) -> Triplet {
         match self {
             Greylisted::Known(triplet) | Greylisted::Deferred(triplet) => triplet,
@@ -31,7 +31,7 @@ impl Greylisted {
 }
 
 impl GreylistQuery {
-    /// The question at this time.
+    /// The question for a message that arrives at the time `now`.
     pub fn new(triplet: Triplet, now: Instant) -> GreylistQuery {
         GreylistQuery { triplet, now }
     }

@@ -9,11 +9,11 @@ use store::{AccountId, AccountInfo, Store};
 /// The properties of an account that a session needs.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownAccount<'a> {
-    /// Its id.
+    /// The id of the account.
     pub id: AccountId,
-    /// Its address.
+    /// The address of the account.
     pub address: &'a str,
-    /// The hash that its password is checked against.
+    /// The hash that a password is checked against.
     pub password_hash: &'a str,
     /// The verifier that proofs of the password are checked against. Empty if there is none.
     pub verifier: &'a str,
@@ -27,7 +27,7 @@ impl<'a> KnownAccount<'a> {
     }
 }
 
-/// The snapshot. Changed passwords are kept beside it.
+/// The snapshot of all accounts. `OtherCores` has the passwords that were changed since.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, AccountSnapshot>,
@@ -74,12 +74,12 @@ impl Accounts {
         Some(KnownAccount { id, address, password_hash, verifier })
     }
 
-    /// As [`secret_of_unknown_names`].
+    /// See [`secret_of_unknown_names`].
     pub(crate) fn secret_of_unknown_names(&self) -> [u8; 16] {
         self.secret_of_unknown_names
     }
 
-    /// As [`secret_of_paths`].
+    /// See [`secret_of_paths`].
     pub(crate) fn secret_of_paths(&self) -> [u8; 16] {
         self.secret_of_paths
     }

@@ -25,8 +25,8 @@ enum DeletionMark {
     Deleted,
 }
 
-/// The snapshot. Messages that arrive later are for the next session. A message that was removed in
-/// the meantime cannot be read.
+/// The snapshot of a maildrop. Messages that arrive later are for the next session. A message that
+/// was removed in the meantime cannot be read.
 #[derive(Debug)]
 pub struct MaildropSnapshot {
     account: AccountId,
@@ -39,7 +39,7 @@ pub struct MaildropSnapshot {
 pub struct Maildrops {
     /// Maildrops that a POP3 session has locked (RFC 1939 section 4).
     locked: BTreeSet<AccountId>,
-    /// The number of messages in all of them, and its limit.
+    /// The number of messages in all open maildrops, and its limit.
     messages: usize,
     messages_max: usize,
 }
@@ -47,7 +47,7 @@ pub struct Maildrops {
 /// The reason why a maildrop is not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotOpened {
-    /// Another session has locked it.
+    /// Another session has locked the maildrop.
     InUse,
     /// Too many messages are open already, or the account does not exist.
     TooMuch,
@@ -119,23 +119,23 @@ impl MaildropSnapshot {
         MaildropSnapshot { account, uid_validity: mailbox.uid_validity, entries }
     }
 
-    /// The account.
+    /// The account that owns the maildrop.
     pub fn account(&self) -> AccountId {
         self.account
     }
 
-    /// The number of its messages.
+    /// The number of messages.
     #[expect(clippy::len_without_is_empty, reason = "nothing asks")]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The length of all its messages together, in octets.
+    /// The length of all messages together, in octets.
     pub fn octets_of_all(&self) -> u64 {
         self.entries.iter().map(|entry| u64::from(entry.octets)).sum()
     }
 
-    /// The length of the message in this place, counted from zero; 0 if there is none.
+    /// The length of the message in this place, counted from zero; 0 if no message is there.
     pub fn octets(&self, place: usize) -> u32 {
         self.entries.get(place).map_or(0, |entry| entry.octets)
     }

@@ -54,9 +54,9 @@ pub enum CoreEvent {
 /// The limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The limits of its store.
+    /// The limits of the core's store.
     pub store: store::Limits,
-    /// Messages that its clients may send at a time.
+    /// The most messages that clients of the core may send at a time.
     pub transactions: usize,
     /// The number of these messages that may be for accounts of other cores.
     pub remote_deliveries: usize,
@@ -69,11 +69,11 @@ pub struct RemoteDeliveryId(pub(crate) FrameId);
 /// A message on its way into the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryHandle {
-    /// For accounts of this core.
+    /// A message for accounts of this core.
     Local(DeliveryId),
-    /// For accounts of one other core.
+    /// A message for accounts of one other core.
     Remote(RemoteDeliveryId),
-    /// For accounts of several cores.
+    /// A message for accounts of several cores.
     MultiShard(FrameId),
 }
 
@@ -100,29 +100,29 @@ pub(crate) enum Request {
     BodyDone(Body),
     /// Removes messages.
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
-    /// Forgets that this message has arrived.
+    /// Forgets that the message `origin` has arrived.
     ForgetArrival { account: AccountId, origin: SentId, continuation: Continuation },
     /// A question. Its reply goes to the frame that waits at this point.
     Question(Continuation, OwnerQuestion),
     /// Returns a maildrop, to be unlocked.
     CloseMaildrop(Box<MaildropSnapshot>),
-    /// This core knows the new password that a request handler in this frame has announced.
+    /// The sending core knows the new password that a request handler in this frame has announced.
     PasswordKnown(FrameId),
-    /// This core owns its share of the shards now. Only to the first core.
+    /// The sending core owns its share of the shards now. Only to the first core.
     TookOver,
-    /// This core accepts connections from now on. Only to the first core.
+    /// The sending core accepts connections from now on. Only to the first core.
     Serving,
-    /// This core sends no further requests. To the first core: its store has no forwarded request
-    /// either.
+    /// The sending core sends no further requests. When the first core gets this message, the store
+    /// of the sending core has no forwarded request either.
     Left,
 }
 
 /// The next step for a complete message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MessageCompletion {
-    /// It is delivered.
+    /// The message is delivered.
     Commit(Closing),
-    /// Its space is allocated, and it waits for its commit.
+    /// Space for the message is allocated, and the message waits for its commit.
     Prepare,
 }
 
@@ -132,7 +132,7 @@ pub(crate) enum News {
     PageDone(Box<MessagePage>),
     /// The result of a delivery, a read, a removal or a forgotten arrival.
     Woken(OwnerRequestKind, Wake),
-    /// All of a message is there, and space for it.
+    /// The owner has all octets of a message, and disk space for them.
     Prepared(RemoteDeliveryId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),

@@ -1,16 +1,16 @@
-//! Messages for accounts of several cores: each of these cores gets a part of its own, and the
-//! parts end together.
+//! Messages for accounts of several cores: each of these cores gets its own part, and the parts end
+//! together.
 //!
-//! A core limits the messages that begin at a time. So the parts take their places in the order of
-//! their cores, and octets are accepted when all parts have one. A message with a place waits only
-//! for higher cores, so no two messages wait for each other.
+//! A core limits the number of messages in progress. So the parts take their places in the order of
+//! their cores, and octets are accepted when all parts have a place. A message with a place waits
+//! only for cores with higher numbers, so no two messages wait for each other.
 //!
 //! The message takes as many octets as all parts have taken. A part that is ahead skips the octets
 //! that it has. A complete message is first prepared on all cores: each core has all of it, and
-//! disk space for it. Then it is committed on all cores, and only a disk error can still fail it.
+//! disk space for it. Then it is committed on all cores, and only a disk error can make that fail.
 //!
 //! Invariants:
-//! - The end is reported when all parts have ended: delivered if all are, else refused.
+//! - The end is reported when all parts have ended: delivered if all parts are, otherwise refused.
 //! - If a part is refused before all are prepared, the message is refused, and no part is ever
 //!   visible.
 
@@ -29,7 +29,7 @@ use crate::sharded_store::{OtherCores, ShardedStore};
 #[cfg(test)]
 mod tests;
 
-/// The recipients that a record keeps capacity for.
+/// The number of recipients that an unused record keeps capacity for.
 const OWN_KEPT: usize = 8;
 
 /// The multi-shard messages that have begun on this core.
@@ -44,14 +44,14 @@ pub(crate) struct MultiShardDeliveries {
 struct DeliveryParts {
     /// The parts that have a place, or wait for one.
     parts: Vec<CorePart>,
-    /// The parts that do not wait for a place yet, with the next one last.
+    /// The parts that have not requested a place yet. The next part is the last one in the list.
     coming: Vec<Unplaced>,
     /// The recipients of this core's part, until it has a place.
     own: Vec<Recipient>,
     /// Octets that all parts have taken, modulo 2^32.
     taken: u32,
     stage: Stage,
-    /// The facts that came with its completion.
+    /// The facts that came with the completion of the message.
     closing: Option<Closing>,
     /// Parts that are not prepared yet, or that were committed and have not ended.
     outstanding: usize,
@@ -66,11 +66,11 @@ enum Stage {
     /// Not all parts have a place.
     #[default]
     Beginning,
-    /// Its octets arrive.
+    /// The octets of the message arrive.
     Octets,
-    /// It is complete. Not all parts are known to have space.
+    /// The message is complete, but not all parts are known to have space.
     Preparing,
-    /// Its parts are committed.
+    /// All parts are committed.
     Committed,
 }
 
@@ -132,7 +132,7 @@ impl MultiShardDeliveries {
         self.deliveries.len()
     }
 
-    /// An event of a part. Returns the result for the session, if there is one.
+    /// Handles an event of a part. Returns the result for the session, if there is one.
     pub(crate) fn woken(&mut self, wake: Wake) -> Option<Wake> {
         let delivery = wake.continuation.frame;
         let parts = self.deliveries.get_mut(delivery)?;
@@ -208,7 +208,7 @@ impl DeliveryParts {
         Ok(taken_by_all)
     }
 
-    /// Completes the message. It is prepared when all parts have a place.
+    /// Completes the message. Preparing begins when all parts have a place.
     ///
     /// Errors: a core has refused its part, so nothing would end the message.
     fn complete(&mut self, closing: Closing, continuation: Continuation) -> Result<(), Refusal> {
@@ -297,7 +297,7 @@ impl ShardedStore {
         Ok(())
     }
 
-    /// A core has a place for the last part that asked, or refuses it. The next part follows.
+    /// Handles the answer to the last request for a place. The next part then takes its place.
     pub(crate) fn place_taken(&mut self, delivery: FrameId) -> Option<Wake> {
         let OtherCores { remote, multi_shard, .. } = self.others.as_mut()?;
         let refusal = match multi_shard.get(delivery)?.parts.last()?.delivery {
@@ -395,7 +395,7 @@ impl ShardedStore {
         }
     }
 
-    /// This core's part of a message may find space now.
+    /// Prepares this core's part of a message, if the part finds space now.
     pub(crate) fn part_has_space(&mut self, delivery: FrameId) {
         let own = |parts: &mut DeliveryParts| {
             parts.parts.iter().find_map(|part| {
@@ -416,7 +416,7 @@ impl ShardedStore {
         }
     }
 
-    /// One more part of a message is prepared. With the last one all are committed.
+    /// Counts a prepared part of a message. After the last part, commits all parts.
     pub(crate) fn part_prepared(&mut self, delivery: FrameId) {
         let Some(parts) = self.parts(delivery).filter(|parts| parts.stage == Stage::Preparing)
         else {
@@ -449,7 +449,7 @@ impl ShardedStore {
         }
     }
 
-    /// Refuses a message that was not committed on any core. Returns false if there is none.
+    /// Refuses a message that is being prepared. Returns false if no such message exists.
     pub fn refuse_preparing(&mut self, delivery: FrameId, refusal: Refusal) -> bool {
         let Some(parts) = self.parts(delivery).filter(|parts| parts.stage == Stage::Preparing)
         else {
@@ -474,7 +474,7 @@ impl ShardedStore {
         self.others.as_mut()?.multi_shard.get(delivery)
     }
 
-    /// Aborts a message. If it is committed, this only removes its continuation.
+    /// Aborts a message. If the message is committed, only its continuation is removed.
     pub(crate) fn abort_parts(&mut self, delivery: FrameId) {
         let Some(parts) = self.parts(delivery) else { return };
         parts.continuation = None;

@@ -7,18 +7,18 @@ tasks::points! {
     pub(crate) enum ShardWaitPoint of Subsystem::Shards;
     /// A multi-shard message: one core has a place for its part.
     PartBegun,
-    /// The same: one core has space for more of its part.
+    /// A multi-shard message: one core has space for more of its part.
     PartRoom,
-    /// The same: this core may know now whether it has space for its part.
+    /// A multi-shard message: this core may know now whether it has space for its part.
     PartSpace,
-    /// The same: one core has all of its part, and space for it.
+    /// A multi-shard message: one core has all octets of its part, and space for them.
     PartPrepared,
-    /// The same: one core has its part on the disk.
+    /// A multi-shard message: one core has its part on the disk.
     PartStored,
-    /// A message of another core for accounts of this one: the store has space for more of it.
+    /// A message of another core for accounts of this core: the store has space for more octets.
     RemoteRoom,
-    /// The same: it is on the disk.
+    /// A message of another core for accounts of this core: the message is on the disk.
     RemoteStored,
-    /// Something was noted for an account. Nothing waits for it.
+    /// A note of an account was stored. Nothing waits for this.
     Noted,
 }

@@ -11,7 +11,7 @@ pub(crate) enum OwnerRequestKind {
     Delivery,
     /// Read a part of a message.
     Read,
-    /// Remove messages, or forget that one has arrived.
+    /// Remove messages, or forget that a message has arrived.
     Removal,
 }
 

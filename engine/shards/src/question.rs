@@ -39,7 +39,8 @@ macro_rules! questions {
         }
 
         impl Reply {
-            /// Handles a reply after its asker has gone. Returns the resources to give back.
+            /// Handles a reply that no frame waits for any longer. Returns the resources to give
+            /// back.
             pub(crate) fn unwanted(self) -> Option<GiveBack> {
                 match self {
                     $(Reply::$name(reply) => <$question>::unwanted(reply),)+

@@ -1,15 +1,15 @@
 //! The client for the stores of all other cores. It has the last reported state of each store, and
 //! sends requests to their owners.
 //!
-//! Octets of messages are gathered in pages of this core. A message gets a page when it begins, and
-//! sends the page when it is full or complete. It takes another page if there is a spare one.
-//! Otherwise it waits until one of its own pages is returned, and continues with that.
+//! Octets of messages are gathered in pages of this core. A message gets a page when it begins. A
+//! page is sent when it is full, or the message is complete. If more octets follow, the message
+//! takes a spare page, or waits until one of its own pages is returned.
 //!
 //! Invariants:
 //! - Requests about an account go to the core that owns it, the *owner*.
-//! - A message that waits for a page has one in flight, and is woken when that is returned.
-//! - A message is known here until the owner has reported its result, or has been told that it is
-//!   aborted.
+//! - A message that waits for a page has a page in flight, and is woken when that page is returned.
+//! - A message is known here until the owner has reported its result, or the request to abort it is
+//!   queued for the owner.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -56,10 +56,10 @@ struct RemoteDelivery {
     refused: Option<Refusal>,
 }
 
-/// What a message waits for.
+/// The event that a message waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
-    /// Octets, or its commit.
+    /// Octets of the message, or the commit.
     Octets,
     /// The owner's report that the message is prepared, or the session's commit.
     Prepared,
@@ -68,8 +68,8 @@ enum Expect {
 }
 
 impl RemoteShards {
-    /// `cores`: the number of cores. `deliveries`: the most messages in progress at a time, and the
-    /// most reads.
+    /// `cores`: the number of cores. `deliveries`: the most messages in progress at a time, and
+    /// also the most reads.
     pub(crate) fn new(cores: u8, deliveries: usize) -> RemoteShards {
         let nowhere = RemoteDeliveryId(FrameId::new(0, 0));
         let page = || MessagePage {
@@ -102,7 +102,7 @@ impl RemoteShards {
         owner: CoreId,
         recipients: &[Recipient],
     ) -> Result<RemoteDeliveryId, Refusal> {
-        // An owner that has not reported its state yet is asked.
+        // An owner that has not reported its state yet gets the request.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
         }
@@ -125,7 +125,7 @@ impl RemoteShards {
     }
 
     /// Asks the owner for a place for a message that has just begun. `continuation` is woken with
-    /// [`Outcome::DeliveryReady`] when the owner has one, or refuses.
+    /// [`Outcome::DeliveryReady`] when the owner has a place, or refuses the message.
     pub(crate) fn ask_for_place(&mut self, delivery: RemoteDeliveryId, continuation: Continuation) {
         let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
@@ -213,7 +213,7 @@ impl RemoteShards {
         self.ask(owner, Request::Commit(delivery, closing));
     }
 
-    /// The owner has all of a message, and disk space for it.
+    /// Handles the news that the owner has all octets of a message, and disk space for them.
     pub(crate) fn prepared(&mut self, delivery: RemoteDeliveryId) {
         let continuation =
             self.deliveries.get_mut(delivery.0).and_then(|gathering| gathering.continuation.take());
@@ -301,7 +301,7 @@ impl RemoteShards {
         self.ask(owner, Request::ForgetArrival { account, origin, continuation });
     }
 
-    /// Queues a request that has no result, or that counts its result itself.
+    /// Queues a request. The caller counts the result that it expects, if any.
     pub(crate) fn ask(&mut self, owner: CoreId, request: Request) {
         self.at(owner).requests.push_back(request);
     }
@@ -313,7 +313,7 @@ impl RemoteShards {
         }
     }
 
-    /// A page has been returned. Its message continues with it, if it waits for one.
+    /// Takes back a page. If the message of the page waits for a page, it gets this one.
     pub(crate) fn page_done(&mut self, mut page: Box<MessagePage>) {
         let delivery = page.delivery;
         page.clear();
@@ -324,7 +324,7 @@ impl RemoteShards {
         self.offer_room(delivery);
     }
 
-    /// The owner reports a result.
+    /// Handles a result that an owner reports.
     pub(crate) fn woken(&mut self, purpose: OwnerRequestKind, wake: Wake) {
         match purpose {
             OwnerRequestKind::Delivery => {
@@ -343,7 +343,7 @@ impl RemoteShards {
         }
     }
 
-    /// A core reports the state of its store.
+    /// Handles the state that a core reports of its store.
     pub(crate) fn status_changed(&mut self, core: CoreId, news: StoreStatus) {
         self.at(core).status = news;
     }
@@ -375,7 +375,7 @@ impl RemoteShards {
         self.owners.iter().any(|owner| !owner.requests.is_empty())
     }
 
-    /// Including messages with a page that has not been returned.
+    /// The number of messages in progress, including those with a page that was not returned yet.
     pub(crate) fn deliveries_in_progress(&self) -> usize {
         self.deliveries.len().max(2 * self.deliveries.capacity() - self.pages.len())
     }
@@ -395,7 +395,7 @@ impl RemoteShards {
             .is_none_or(|owner| owner.requests.len() >= self.deliveries.capacity())
     }
 
-    /// A further page for a message, if the next message to begin still finds one.
+    /// A further page for a message, if enough pages are left for messages that begin later.
     fn page_to_spare(&mut self) -> Option<Box<MessagePage>> {
         if self.pages.len() > self.deliveries.capacity() { self.pages.pop() } else { None }
     }
@@ -418,7 +418,7 @@ impl RemoteShards {
         self.ask(owner, Request::Octets { page, end });
     }
 
-    /// The owner reports the result of a message, complete or not.
+    /// Handles the result of a message, which may be reported before the message is complete.
     fn delivery_ended(&mut self, delivery: RemoteDeliveryId, outcome: Outcome) {
         let Some(gathering) = self.deliveries.get_mut(delivery.0) else { return };
         if gathering.expect == Expect::Octets {
@@ -455,7 +455,7 @@ impl MessagePage {
         self.length = 0;
     }
 
-    /// Takes as many octets as fit.
+    /// Copies as many octets as fit into the page. Returns their number.
     fn take(&mut self, octets: &[u8]) -> usize {
         let Some(room) = self.octets.get_mut(self.length..) else {
             unreachable!("a page of more octets than fit")

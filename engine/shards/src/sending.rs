@@ -22,7 +22,7 @@ pub struct MaySend {
     people: Vec<String>,
 }
 
-/// The answer.
+/// The answer to [`MaySend`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permitted {
     /// The account.

@@ -1,17 +1,17 @@
 //! The shard request server: requests of other cores to the store of this core.
 //!
 //! Each request becomes the call that a session of this core would make, with a continuation that
-//! identifies the requesting core. A message has a place here, in the slot that it has on its own
-//! core, until it is committed or aborted.
+//! identifies the requesting core. A message has a place here until it is committed or aborted. The
+//! place has the same slot number as the message on the core that sends it.
 //!
 //! Invariants:
 //! - Pages of a message are appended in the order of arrival, and are then returned.
 //! - A message that waits to begin occupies its place, so the number of waiting messages is bounded
 //!   by the places.
 //! - The refusal of a message is reported once to its core. Its later pages are returned unread.
-//! - A request that finds the store busy waits here in order of arrival: its core does not ask
-//!   again. Messages of other cores also wait while the maximum number is in progress. So each
-//!   message that this core may begin always has a place.
+//! - A request that finds the store busy waits here in order of arrival. The requesting core does
+//!   not repeat the request. Messages of other cores also wait while the maximum number is in
+//!   progress. So each message that this core may begin always has a place.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -30,7 +30,7 @@ use crate::purpose::{OwnerRequestKind, core_of, on_core};
 
 /// The server for all other cores.
 pub(crate) struct ShardServer {
-    /// One for each core except this one.
+    /// The state of each other core. The entry of this core is `None`.
     clients: Vec<Option<ClientCore>>,
     /// Requests that found the store busy.
     waiting: VecDeque<(CoreId, Request)>,
@@ -38,12 +38,13 @@ pub(crate) struct ShardServer {
     beginning: VecDeque<(CoreId, RemoteDeliveryId)>,
     /// While this many messages are in progress, no message of another core begins.
     deliveries: usize,
-    told: Option<StoreStatus>,
+    /// The state of the store that was last queued for all cores.
+    last_status: Option<StoreStatus>,
 }
 
 /// The state of one other core.
 struct ClientCore {
-    /// Its messages, each in the slot that it has there.
+    /// The messages of that core, each in the slot that it has on that core.
     arrivals: Vec<Option<IncomingDelivery>>,
     /// The latest state of the store, until it is sent to the core.
     status: Option<StoreStatus>,
@@ -56,12 +57,12 @@ struct ClientCore {
 /// A message that arrives page by page.
 struct IncomingDelivery {
     delivery: RemoteDeliveryId,
-    /// `None` if it has not begun yet.
+    /// `None` until the store begins the delivery. An error: the store has refused the message.
     local: Option<Result<DeliveryId, Refusal>>,
-    /// Pages that the store has not taken yet, and the octets taken from the first one.
+    /// Pages that the store has not taken yet. `taken`: the octets taken from the first page.
     pages: VecDeque<(Box<MessagePage>, Option<MessageCompletion>)>,
     taken: usize,
-    /// It is complete, and waits for its space.
+    /// The message is complete, and waits for its space.
     is_preparing: bool,
 }
 
@@ -82,11 +83,11 @@ impl ShardServer {
             waiting: VecDeque::new(),
             beginning: VecDeque::new(),
             deliveries: limits.transactions,
-            told: None,
+            last_status: None,
         }
     }
 
-    /// A core sends a request.
+    /// Handles a request from another core.
     pub(crate) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
@@ -141,7 +142,7 @@ impl ShardServer {
         });
     }
 
-    /// An operation of another core has ended, or may continue.
+    /// Handles a wake of an operation that another core has requested.
     pub(crate) fn woken(
         &mut self,
         (core, purpose): (CoreId, OwnerRequestKind),
@@ -198,9 +199,10 @@ impl ShardServer {
         self.waiting.is_empty() && self.beginning.is_empty()
     }
 
-    /// Tells all cores the state of the store if it has changed. Each gets only the latest state.
+    /// Tells all cores the state of the store if it has changed. Each core gets only the latest
+    /// state.
     fn tell_status(&mut self, status: StoreStatus) {
-        if self.told.replace(status) != Some(status) {
+        if self.last_status.replace(status) != Some(status) {
             let staying = self.clients.iter_mut().flatten().filter(|client| !client.has_left);
             staying.for_each(|client| client.status = Some(status));
         }
@@ -370,7 +372,8 @@ impl ShardServer {
         self.forget(core, delivery);
     }
 
-    /// Allocates the space for a complete message, or learns later whether there is some.
+    /// Allocates the space for a complete message. If the store does not know yet whether space is
+    /// free, it wakes this message later.
     fn prepare(&mut self, core: CoreId, delivery: RemoteDeliveryId, store: &mut Store) {
         let Some(Some(Ok(local))) = self.arrival(core, delivery).map(|arrival| arrival.local)
         else {
@@ -433,9 +436,9 @@ impl ShardServer {
 
 /// How much of a page the store has taken.
 enum Appended {
-    /// All.
+    /// The whole page.
     Page,
-    /// A part of the page. The store wakes us when it can take the rest.
+    /// A part of the page. The store wakes the message when it can take the rest.
     LessThanThat,
 }
 

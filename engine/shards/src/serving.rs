@@ -14,8 +14,7 @@ use crate::question::Reply;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
 impl ShardedStore {
-    /// A message of another core has arrived. Returns the event, if other parts of the engine must
-    /// handle it.
+    /// Handles a message from another core. Returns an event if other parts of the engine must act.
     pub fn message_arrived(&mut self, from: CoreId, message: ShardMessage) -> Option<CoreEvent> {
         match message.0 {
             ShardMessageKind::Request(Request::PasswordKnown(frame)) => {
@@ -53,7 +52,7 @@ impl ShardedStore {
         kind.map(ShardMessage)
     }
 
-    /// Whether something waits to be sent to another core.
+    /// Whether a message waits to be sent to another core.
     pub fn has_messages(&self) -> bool {
         let store = &self.own.store;
         let has_messages =
@@ -89,8 +88,8 @@ impl ShardedStore {
             News::Woken(purpose, wake) => others.remote.woken(purpose, wake),
             News::Prepared(delivery) => others.remote.prepared(delivery),
             News::Replied(_, Reply::DestinationReport(())) => {}
-            News::Replied(_, Reply::MayConnect(told)) => return self.called(told),
-            News::Destination(told) => return self.called(Some(told)),
+            News::Replied(_, Reply::MayConnect(notice)) => return self.notice_arrived(notice),
+            News::Destination(notice) => return self.notice_arrived(Some(notice)),
             News::Replied(at, reply) => return Some(CoreEvent::Replied(at, reply)),
             News::Status(status) => others.remote.status_changed(from, status),
             News::Password(frame, changed) => {
@@ -202,7 +201,7 @@ impl ShardedStore {
         }
     }
 
-    /// Whether no other core is left that may send requests.
+    /// Whether all other cores have announced that they send no further requests.
     pub fn is_last(&self) -> bool {
         self.others.as_ref().is_none_or(|others| others.server.all_have_left())
     }

@@ -37,9 +37,9 @@ pub struct ShardedStore {
     pub own: Owned,
     /// Accounts of this core with a changed password and sessions here that have not been ended.
     pub(crate) outdated: Vec<AccountId>,
-    /// Messages of destination owners that have not been taken yet.
-    called: VecDeque<DestinationNotice>,
-    /// `None` if there is no other core.
+    /// Notices from the owners of destinations that have not been taken yet.
+    notices: VecDeque<DestinationNotice>,
+    /// `None` on a machine with one core.
     pub(crate) others: Option<OtherCores>,
 }
 
@@ -51,15 +51,15 @@ pub(crate) struct OtherCores {
     pub(crate) multi_shard: MultiShardDeliveries,
     /// All accounts, once mail is served.
     pub(crate) accounts: Arc<Accounts>,
-    /// The passwords that were changed since then.
+    /// The passwords that were changed after `accounts` was made.
     pub(crate) changed: BTreeMap<AccountId, Arc<Changed>>,
     /// Buffer for the recipients of a multi-shard message that belong to one core.
     pub(crate) recipients: Vec<Recipient>,
 }
 
 impl OtherCores {
-    /// Whether no operation of this core is in progress on another core, nor one of another core
-    /// here.
+    /// Whether no operation of this core is in progress on another core, and no operation of
+    /// another core is in progress here.
     fn is_at_rest(&self) -> bool {
         self.remote.is_at_rest() && self.multi_shard.len() == 0 && self.server.is_at_rest()
     }
@@ -120,14 +120,14 @@ impl ShardedStore {
             owners: Owners::ONE,
             own,
             outdated: Vec::new(),
-            called: VecDeque::new(),
+            notices: VecDeque::new(),
             others,
         }
     }
 
     /// The state of the store that this core's sessions depend on.
     pub fn state(&self) -> State {
-        match self.others.as_ref().filter(|_| !self.owns_something()) {
+        match self.others.as_ref().filter(|_| !self.owns_accounts()) {
             None => self.own.store.state(),
             // A core without shards uses the state that the first core has reported.
             Some(others) => {
@@ -138,7 +138,7 @@ impl ShardedStore {
 
     /// Whether a message of `octets` is likely to find space on some core.
     pub fn has_room_for(&self, octets: u64) -> bool {
-        self.owns_something() && self.own.store.room().holds(octets)
+        self.owns_accounts() && self.own.store.room().holds(octets)
             || self.all_status().any(|status| status.room.holds(octets))
     }
 
@@ -258,20 +258,24 @@ impl ShardedStore {
     /// The next message of a destination owner for this core. Messages for other cores are sent to
     /// them.
     pub fn next_destination_notice(&mut self) -> Option<DestinationNotice> {
-        while let Some((core, told)) = self.own.facts.next_message() {
+        while let Some((core, notice)) = self.own.facts.next_notice() {
             match &mut self.others {
                 Some(others) if core != self.core => {
-                    others.server.tell(core, News::Destination(told))
+                    others.server.tell(core, News::Destination(notice))
                 }
-                _ => self.called.push_back(told),
+                _ => self.notices.push_back(notice),
             }
         }
-        self.called.pop_front()
+        self.notices.pop_front()
     }
 
-    /// A destination owner's message has arrived.
-    pub(crate) fn called(&mut self, told: Option<DestinationNotice>) -> Option<CoreEvent> {
-        self.called.push_back(told?);
+    /// Stores a notice from the owner of a destination. Returns the event for the engine, if there
+    /// is a notice.
+    pub(crate) fn notice_arrived(
+        &mut self,
+        notice: Option<DestinationNotice>,
+    ) -> Option<CoreEvent> {
+        self.notices.push_back(notice?);
         Some(CoreEvent::DestinationNotice)
     }
 
@@ -392,7 +396,7 @@ impl ShardedStore {
         }
     }
 
-    /// Messages on their way to the disk, as far as this core knows.
+    /// The number of messages on their way to the disk, as far as this core knows.
     pub fn deliveries_in_progress(&self) -> usize {
         let others = self.others.as_ref();
         self.own.store.deliveries_under_way()
@@ -401,7 +405,7 @@ impl ShardedStore {
             })
     }
 
-    /// Parts of bodies on their way to a session, or not given back.
+    /// The number of parts of bodies that are being read, or were not given back.
     pub fn reads_under_way(&self) -> usize {
         let others = self.others.as_ref();
         self.own.store.reads_under_way()
@@ -413,7 +417,7 @@ impl ShardedStore {
         &self.own.maildrops
     }
 
-    fn owns_something(&self) -> bool {
+    fn owns_accounts(&self) -> bool {
         self.core.0 < self.owners.count()
     }
 

@@ -8,12 +8,12 @@ use crate::owned::Owned;
 /// The question for the usage of this account.
 pub struct UsageOf(pub AccountId);
 
-/// The answer.
+/// The answer to [`UsageOf`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used {
     /// The account.
     pub account: AccountId,
-    /// Its usage.
+    /// The usage of the account.
     pub usage: Usage,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::FrameId;
 
-/// The wait point that a continuation leads to: the subsystem of the frame, and a point in the code
+/// The point at which a continuation continues: the subsystem of the frame, and a point in the code
 /// of that subsystem. The bits above [`EntryPoint::BITS`] are for requests that carry continuations
 /// between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -47,7 +47,8 @@ macro_rules! points {
                 $crate::EntryPoint::new($subsystem as u8, self as u8)
             }
 
-            /// The point of this subsystem at `entry`. `None` if the entry belongs to another one.
+            /// The point of this subsystem at `entry`. `None` if the entry belongs to another
+            /// subsystem.
             $visibility fn of(entry: $crate::EntryPoint) -> Option<$name> {
                 let point = $name::ALL.get(usize::from(entry.point())).copied();
                 point.filter(|_| entry.subsystem() == $subsystem as u8)

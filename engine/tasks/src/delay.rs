@@ -1,9 +1,9 @@
 //! The delay queue: frames that wait for a point in time, in a hierarchical timing wheel (Varghese
 //! and Lauck, 1987).
 //!
-//! To set, re-arm or cancel a deadline is O(1). A deadline moves at most once for each level on its
-//! way down. A level has 64 buckets, and the levels cover all of time, so there is no list of far
-//! deadlines.
+//! Setting, re-arming or cancelling a deadline is O(1). A deadline moves at most once for each
+//! level on its way down. A level has 64 buckets, and the levels cover all of time, so there is no
+//! list of far deadlines.
 //!
 //! Most deadlines never expire, because the next event postpones them again and again. So a
 //! deadline that is postponed or cancelled stays in its bucket, and is moved or dropped when that
@@ -43,8 +43,8 @@ const NEVER: u64 = u64::MAX;
 struct Deadline {
     generation: u32,
     tick: u64,
-    /// The tick that selected its bucket.
-    stands_at: u64,
+    /// The tick by which the bucket was selected: `tick`, or an earlier deadline of the frame.
+    bucket_tick: u64,
     bucket: u16,
 }
 
@@ -57,8 +57,8 @@ pub struct DelayQueue {
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
     current: u64,
-    /// No deadline is before this tick, so the wheel is not searched before it. `u64::MAX`: there
-    /// is none.
+    /// No deadline is before this tick, so the wheel is not searched before this tick. `u64::MAX`:
+    /// the queue has no deadline.
     next_look: u64,
 }
 
@@ -83,7 +83,7 @@ impl DelayQueue {
     pub fn set(&mut self, frame: FrameId, deadline: Instant) {
         let tick = deadline.0.div_ceil(TICK.0);
         match self.deadlines.get_mut(frame.index()) {
-            Some(Some(known)) if known.stands_at <= tick => {
+            Some(Some(known)) if known.bucket_tick <= tick => {
                 (known.generation, known.tick) = (frame.generation(), tick)
             }
             _ => self.set_anew(frame, tick),
@@ -121,7 +121,7 @@ impl DelayQueue {
         self.next_look = self.next_look.min(tick);
         self.place(
             frame.index() as u32,
-            Deadline { generation: frame.generation(), tick, stands_at: tick, bucket: DUE },
+            Deadline { generation: frame.generation(), tick, bucket_tick: tick, bucket: DUE },
         );
     }
 
@@ -163,14 +163,14 @@ impl DelayQueue {
         Some((index, deadline))
     }
 
-    /// Puts a deadline that is in no bucket into its right bucket. A cancelled one is dropped.
+    /// Puts a deadline that is in no bucket into its right bucket. Drops a cancelled deadline.
     fn place(&mut self, index: u32, deadline: Deadline) {
         if deadline.tick == NEVER {
             return;
         }
         let bucket = self.bucket_of(deadline.tick);
         if let Some(place) = self.deadlines.get_mut(index as usize) {
-            *place = Some(Deadline { stands_at: deadline.tick, bucket, ..deadline });
+            *place = Some(Deadline { bucket_tick: deadline.tick, bucket, ..deadline });
             self.enter(bucket, index);
         }
     }
@@ -212,7 +212,7 @@ impl DelayQueue {
         }
     }
 
-    /// The bit that says whether `bucket` holds anything. The due bucket has none.
+    /// The word and the bit that show whether `bucket` holds a deadline. The due bucket has no bit.
     fn occupancy(&mut self, bucket: u16) -> Option<(&mut u64, u64)> {
         let bucket = usize::from(bucket);
         let occupied = self.occupied.get_mut(bucket / BUCKETS_PER_LEVEL)?;

@@ -26,7 +26,7 @@ impl FrameId {
         self.generation
     }
 
-    /// Both in one number, for a device or a queue that carries 64 bits.
+    /// Slot and generation in one number, for a device or a queue that carries 64 bits.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
@@ -49,7 +49,7 @@ enum SlotState<T> {
     Free { next_free: Option<u32> },
 }
 
-/// A fixed number of slots for frames. To insert, find or remove one is O(1).
+/// A fixed number of slots for frames. Inserting, finding or removing a frame is O(1).
 #[derive(Debug)]
 pub struct FrameTable<T> {
     slots: Vec<Slot<T>>,
@@ -152,12 +152,12 @@ impl<T> FrameTable<T> {
         self.taken
     }
 
-    /// Whether there are none.
+    /// Whether the table has no frames.
     pub fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    /// The most frames that there can be.
+    /// The most frames that the table can hold.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }

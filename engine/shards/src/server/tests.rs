@@ -25,8 +25,8 @@ fn slow_core_gets_only_the_latest_store_state() {
             is_short_of_buffers: turn % 2 == 0,
         });
     }
-    let told = server.next_news(CoreId(1));
-    assert!(matches!(told, Some(News::Status(StoreStatus { is_short_of_buffers: false, .. }))));
+    let news = server.next_news(CoreId(1));
+    assert!(matches!(news, Some(News::Status(StoreStatus { is_short_of_buffers: false, .. }))));
     assert!(server.next_news(CoreId(1)).is_none() && !server.has_news());
 }
 
