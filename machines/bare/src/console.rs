@@ -51,7 +51,7 @@ const CONTROL_C: u8 = 3;
 /// The lock for the port and the ring.
 static TURN: Lock<()> = Lock::new(());
 
-static IS_THERE: AtomicBool = AtomicBool::new(false);
+static HAS_PORT: AtomicBool = AtomicBool::new(false);
 static RING: [AtomicU8; RING_BYTES] = [const { AtomicU8::new(0) }; RING_BYTES];
 /// The number of bytes ever put into the ring. `TAKEN` counts the bytes ever taken from it.
 static PUT: AtomicUsize = AtomicUsize::new(0);
@@ -80,7 +80,7 @@ pub(crate) fn start() {
     FIFO_CONTROL.write8(0x07);
     // Signals readiness, and connects the interrupt line of the port.
     MODEM_CONTROL.write8(0x0B);
-    IS_THERE.store(true, Relaxed);
+    HAS_PORT.store(true, Relaxed);
 }
 
 /// Lets a key press end a sleep. The caller has routed the interrupt before.
@@ -119,7 +119,7 @@ pub(crate) fn before_sleep() {
 
 /// Reads pressed keys. Only the first core calls it: the interrupt of the keys goes to that core.
 pub(crate) fn read_keys() {
-    if !IS_THERE.load(Relaxed) {
+    if !HAS_PORT.load(Relaxed) {
         return;
     }
     for _ in 0..FIFO_BYTES {
@@ -165,14 +165,14 @@ fn give() -> bool {
 }
 
 fn set_interrupts(bits: u8) {
-    if IS_THERE.load(Relaxed) {
+    if HAS_PORT.load(Relaxed) {
         INTERRUPTS.store(bits, Relaxed);
         INTERRUPT_ENABLE.write8(bits);
     }
 }
 
 fn has_waiting() -> bool {
-    PUT.load(Relaxed) != TAKEN.load(Relaxed) && IS_THERE.load(Relaxed)
+    PUT.load(Relaxed) != TAKEN.load(Relaxed) && HAS_PORT.load(Relaxed)
 }
 
 fn next() -> Option<u8> {
@@ -198,7 +198,7 @@ fn put(text: fmt::Arguments<'_>) {
     let _ = line.write_fmt(text);
     if line.is_cut {
         LOST_LINES.fetch_add(1, Relaxed);
-    } else if IS_THERE.load(Relaxed) {
+    } else if HAS_PORT.load(Relaxed) {
         PUT.store(line.end, Relaxed);
     }
 }

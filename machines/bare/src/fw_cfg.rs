@@ -37,7 +37,7 @@ const FILE_BYTES_MAX: usize = 64 << 20;
 /// The contents of the file with this `name`. `None` if the file is missing, or the machine is not
 /// QEMU.
 pub fn file(name: &str) -> Option<Vec<u8>> {
-    if !is_there() {
+    if !has_device() {
         return None;
     }
     let count = read(KEY_DIRECTORY, 0, 4)?;
@@ -58,7 +58,7 @@ fn parse(entry: &[u8], name: &str) -> Option<(u16, usize)> {
         .then_some((u16::from_be_bytes(*key), bytes))
 }
 
-fn is_there() -> bool {
+fn has_device() -> bool {
     SELECTOR.write16(KEY_SIGNATURE);
     if [(); 4].map(|()| DATA.read8()) != *b"QEMU" {
         return false;

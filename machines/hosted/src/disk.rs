@@ -75,7 +75,7 @@ impl FileDisk {
             return Err(request);
         }
         let handed_over = match request.operation {
-            _ if !self.is_sound(&request) => Err((request, DiskError::OutOfRange)),
+            _ if !self.is_valid(&request) => Err((request, DiskError::OutOfRange)),
             DiskOperation::Read => self.reads.take(request),
             DiskOperation::Write => self.writes.take(request),
             DiskOperation::Flush => self.flushes.take(request),
@@ -99,7 +99,8 @@ impl FileDisk {
         !self.finished.is_empty()
     }
 
-    fn is_sound(&self, request: &DiskRequest) -> bool {
+    /// Whether a request is a flush, or for whole sectors within the disk.
+    fn is_valid(&self, request: &DiskRequest) -> bool {
         let bytes = request.buffer.len();
         let end = request.sector.0.checked_add((bytes / SECTOR_BYTES) as u64);
         request.operation == DiskOperation::Flush

@@ -88,15 +88,16 @@ impl Processors {
 }
 
 impl Place {
-    /// Finds the processors' description. `told`: the address of ACPI's description as the boot
-    /// loader passed it, or zero. `read`: returns the bytes of an address range below 1 GiB.
-    pub(super) fn look<'a>(told: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
+    /// Finds the processors' description. `loader_address`: the address of ACPI's description from
+    /// the boot loader, or zero. `read`: returns the bytes of an address range below 1 GiB.
+    pub(super) fn look<'a>(loader_address: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
         let extension = read(EXTENSION_POINTER..EXTENSION_POINTER + 2).first_chunk::<2>();
         let extension = extension.map_or(0, |&segment| u64::from(u16::from_le_bytes(segment)) << 4);
         let extension = extension..(extension + EXTENSION_BYTES).min(LOW_END);
-        let is_told = told != 0 && told < 1 << 30;
-        let told = is_told.then(|| told..told + ANCHOR_ACPI_BYTES + ANCHOR_STEP as u64);
-        let acpi = told
+        let is_readable = loader_address != 0 && loader_address < 1 << 30;
+        let area_bytes = ANCHOR_ACPI_BYTES + ANCHOR_STEP as u64;
+        let acpi = is_readable
+            .then(|| loader_address..loader_address + area_bytes)
             .into_iter()
             .chain([extension.clone(), BIOS_AREA])
             .find_map(|area| acpi_anchor(read(area)));

@@ -47,19 +47,19 @@ impl Processor {
         let extended_max = __cpuid(LEAF_EXTENDED).eax;
         let extended = leaf(extended_max, LEAF_EXTENDED + 1);
         let power = leaf(extended_max, LEAF_EXTENDED + 7);
-        let has_hypervisor = bit(features.ecx, 31);
+        let has_hypervisor = has_bit(features.ecx, 31);
         Processor {
             apic_id: features.ebx >> 24,
-            x2apic: bit(features.ecx, 21),
-            tsc_deadline: bit(features.ecx, 24),
-            rdrand: bit(features.ecx, 30),
-            rdseed: bit(more.ebx, 18),
-            gigabyte_pages: bit(extended.edx, 26),
-            invariant_tsc: bit(power.edx, 8),
+            x2apic: has_bit(features.ecx, 21),
+            tsc_deadline: has_bit(features.ecx, 24),
+            rdrand: has_bit(features.ecx, 30),
+            rdseed: has_bit(more.ebx, 18),
+            gigabyte_pages: has_bit(extended.edx, 26),
+            invariant_tsc: has_bit(power.edx, 8),
             tsc_hertz: tsc_hertz(leaf_max, has_hypervisor),
             apic_counts_nanoseconds: has_hypervisor && has_qemu_or_kvm(),
-            vector_state: if bit(features.ecx, 26) {
-                enable_vector_state(bit(features.ecx, 28))
+            vector_state: if has_bit(features.ecx, 26) {
+                enable_vector_state(has_bit(features.ecx, 28))
             } else {
                 0
             },
@@ -76,7 +76,7 @@ fn leaf(leaf_max: u32, leaf: u32) -> CpuidResult {
     }
 }
 
-const fn bit(register: u32, number: u32) -> bool {
+const fn has_bit(register: u32, number: u32) -> bool {
     register >> number & 1 == 1
 }
 

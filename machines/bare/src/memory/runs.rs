@@ -10,7 +10,7 @@ use talc::base::Talc;
 use talc::base::binning::DefaultBinning;
 use talc::source::Manual;
 
-/// The most bytes that a run may take, with its alignment and its bookkeeping.
+/// The most bytes that a run for `layout` may take, including alignment and bookkeeping.
 fn cost(layout: Layout) -> usize {
     layout.size() + layout.align().max(NOTED_BYTES)
 }

@@ -85,8 +85,8 @@ pub(crate) struct BlockDevice {
     transport: Transport,
     disk: Disk,
     requests: Requests,
-    /// The time of the last completion, or of the first request after an idle time. Without a
-    /// meaning while no request is in flight.
+    /// The time of the last completion, or of the first request after an idle time. It has
+    /// no meaning while no request is in flight.
     silent_since: Instant,
 }
 

@@ -20,8 +20,8 @@ impl Memory {
         self.0.get(range.start as usize..end).unwrap_or_default()
     }
 
-    fn others(&self, told: u64) -> Vec<u32> {
-        let place = Place::look(told, |range| self.read(range));
+    fn others(&self, loader_address: u64) -> Vec<u32> {
+        let place = Place::look(loader_address, |range| self.read(range));
         place.processors(|range| self.read(range)).others(0).collect()
     }
 }
@@ -102,12 +102,12 @@ fn enabled_processors_are_read_from_acpi_at_any_anchor() {
         local_apic(2, 0),
         local_x2apic(7, 1),
     ];
-    for (place, told) in [(0xF_59A0, 0), (0x9_FC80, 0), (0x10_1000, 0x10_1000)] {
+    for (place, loader_address) in [(0xF_59A0, 0), (0x9_FC80, 0), (0x10_1000, 0x10_1000)] {
         let mut memory = Memory::new();
         memory.put(EXTENSION_POINTER as usize, &0x9FC0_u16.to_le_bytes());
         memory.put(place, &anchor(0, RSDT, 0));
         acpi(&mut memory, &entries);
-        assert_eq!(memory.others(told), [1, 7], "{place:#x}");
+        assert_eq!(memory.others(loader_address), [1, 7], "{place:#x}");
     }
 }
 
