@@ -139,7 +139,7 @@ impl Link {
         to: Ethernet,
         from: Ipv4Addr,
         target: Ethernet,
-        asked: Ipv4Addr,
+        address: Ipv4Addr,
     ) {
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + ARP_BYTES) else {
             self.counters.count(Counter::DroppedOut);
@@ -156,7 +156,7 @@ impl Link {
             source_hardware_addr: EthernetAddress(own.0),
             source_protocol_addr: from,
             target_hardware_addr: EthernetAddress(target.0),
-            target_protocol_addr: asked,
+            target_protocol_addr: address,
         };
         repr.emit(&mut ArpPacket::new_unchecked(rest));
     }

@@ -67,13 +67,13 @@ enum Expect {
         at: Instant,
     },
     Offer {
-        asked: u8,
+        attempts: u8,
         again_at: Instant,
     },
     Acknowledgement {
         offered: Ipv4Addr,
         server: Ipv4Addr,
-        asked: u8,
+        attempts: u8,
         again_at: Instant,
     },
     /// The time to renew the current lease.
@@ -174,15 +174,15 @@ impl Dhcp {
                 self.began_at = now;
                 Some(self.discover(now, 0))
             }
-            Expect::Offer { asked, .. } => Some(self.discover(now, asked)),
-            Expect::Acknowledgement { asked: REQUESTS_MAX.., .. } => {
+            Expect::Offer { attempts, .. } => Some(self.discover(now, attempts)),
+            Expect::Acknowledgement { attempts: REQUESTS_MAX.., .. } => {
                 self.began_at = now;
                 Some(self.discover(now, 0))
             }
-            Expect::Acknowledgement { offered, server, asked, .. } => {
-                let again_at = self.again_at(now, asked);
+            Expect::Acknowledgement { offered, server, attempts, .. } => {
+                let again_at = self.again_at(now, attempts);
                 self.expect =
-                    Expect::Acknowledgement { offered, server, asked: asked + 1, again_at };
+                    Expect::Acknowledgement { offered, server, attempts: attempts + 1, again_at };
                 let kind = DhcpRequestKind::Request { address: offered, server };
                 Some(self.send(now, kind, None, Ipv4Addr::UNSPECIFIED))
             }
@@ -203,7 +203,8 @@ impl Dhcp {
                 if crate::ipv4::is_possible_source(answer.address) =>
             {
                 let (offered, server) = (answer.address, answer.server);
-                self.expect = Expect::Acknowledgement { offered, server, asked: 0, again_at: now };
+                self.expect =
+                    Expect::Acknowledgement { offered, server, attempts: 0, again_at: now };
                 LeaseChange::Nothing
             }
             (Expect::Acknowledgement { server, .. }, _) if answer.server != server => {
@@ -239,12 +240,12 @@ impl Dhcp {
         LeaseChange::Refused
     }
 
-    fn discover(&mut self, now: Instant, asked: u8) -> DhcpAction {
-        if asked == 0 {
+    fn discover(&mut self, now: Instant, attempts: u8) -> DhcpAction {
+        if attempts == 0 {
             self.transaction = self.random.next() as u32;
         }
-        let again_at = self.again_at(now, asked);
-        self.expect = Expect::Offer { asked: asked.saturating_add(1), again_at };
+        let again_at = self.again_at(now, attempts);
+        self.expect = Expect::Offer { attempts: attempts.saturating_add(1), again_at };
         self.send(now, DhcpRequestKind::Discover, None, Ipv4Addr::UNSPECIFIED)
     }
 
@@ -307,10 +308,10 @@ impl Dhcp {
         self.expect = Expect::Discovery { at };
     }
 
-    /// When to send again after `asked` messages: after 1, 2, 4 … 64 seconds, and up to one second
-    /// more.
-    fn again_at(&mut self, now: Instant, asked: u8) -> Instant {
-        now + Micros::from_secs(1 << asked.min(6)) + Micros(self.random.below(1_000_000))
+    /// When to send again after `attempts` messages: after 1, 2, 4 … 64 seconds, and up to one
+    /// second more.
+    fn again_at(&mut self, now: Instant, attempts: u8) -> Instant {
+        now + Micros::from_secs(1 << attempts.min(6)) + Micros(self.random.below(1_000_000))
     }
 
     fn send(

@@ -175,7 +175,7 @@ impl Ndp {
                 self.routers.advertised(gateway, Instant::NEVER);
             }
         }
-        self.look_ahead();
+        self.update_next_due();
     }
 
     /// Whether IPv6 is on.
@@ -215,7 +215,7 @@ impl Ndp {
             (own, routers, networks, parameters);
         self.cache.reachable = reachable;
         self.revise();
-        self.look_ahead();
+        self.update_next_due();
     }
 
     /// The largest packet that we send, in bytes.
@@ -381,7 +381,7 @@ impl Ndp {
     }
 
     /// Updates the next deadline.
-    fn look_ahead(&mut self) {
+    fn update_next_due(&mut self) {
         self.next_due = self
             .own
             .next_deadline()

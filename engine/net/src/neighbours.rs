@@ -36,7 +36,7 @@ struct ArpEntry {
     hardware: Option<Ethernet>,
     confirmed_at: Instant,
     /// Requests sent since the last answer.
-    asked: u8,
+    requests: u8,
     /// When the next request is due, or the entry is removed.
     ask_at: Instant,
 }
@@ -100,7 +100,7 @@ impl Neighbours {
             address,
             hardware: None,
             confirmed_at: now,
-            asked: 0,
+            requests: 0,
             ask_at: now,
         });
         self.next_ask = self.next_ask.min(now);
@@ -129,13 +129,13 @@ impl Neighbours {
             self.entries.iter_mut().find(|neighbour| neighbour.address == address)
         {
             let same = neighbour.hardware == Some(hardware);
-            let locked = neighbour.asked == 0 && now.since(neighbour.confirmed_at) < LOCK_TIME;
+            let locked = neighbour.requests == 0 && now.since(neighbour.confirmed_at) < LOCK_TIME;
             if !same && locked && neighbour.hardware.is_some() {
                 return false;
             }
             neighbour.hardware = Some(hardware);
             neighbour.confirmed_at = now;
-            neighbour.asked = 0;
+            neighbour.requests = 0;
             neighbour.ask_at = NEVER;
             return true;
         }
@@ -147,7 +147,7 @@ impl Neighbours {
             address,
             hardware,
             confirmed_at: now,
-            asked: 0,
+            requests: 0,
             ask_at: NEVER,
         });
         true
@@ -164,11 +164,11 @@ impl Neighbours {
             let Some(neighbour) = self.entries.get_mut(at) else {
                 unreachable!("a neighbour that was just found")
             };
-            if neighbour.asked < ASKS_MAX {
+            if neighbour.requests < ASKS_MAX {
                 // The first requests go to the hardware address that answered before; the last one
                 // is a broadcast.
-                let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);
-                neighbour.asked += 1;
+                let hardware = neighbour.hardware.filter(|_| neighbour.requests + 1 < ASKS_MAX);
+                neighbour.requests += 1;
                 neighbour.ask_at = now + ASK_AGAIN;
                 return Some(ArpRequest { address: neighbour.address, hardware });
             }

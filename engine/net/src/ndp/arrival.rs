@@ -70,7 +70,7 @@ impl Link {
         if !is_sound {
             self.counters.count(Counter::DroppedMalformed);
         }
-        self.ndp.look_ahead();
+        self.ndp.update_next_due();
         claimed
     }
 
@@ -187,7 +187,7 @@ impl Link {
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
             let Ndp { listening, random, .. } = &mut *self.ndp;
             listening.query_arrived(now, received.payload, |span| random.below(span));
-            self.ndp.look_ahead();
+            self.ndp.update_next_due();
         }
     }
 }

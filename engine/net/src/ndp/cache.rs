@@ -36,7 +36,7 @@ pub(super) const SOLICITATIONS_MAX: u8 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// We ask for its hardware address by multicast.
-    Incomplete { asked: u8, due: Instant },
+    Incomplete { requests: u8, due: Instant },
     /// The neighbour has answered us recently.
     Reachable { until: Instant },
     /// The neighbour was reachable, or has advertised itself unasked.
@@ -45,7 +45,7 @@ enum State {
     /// reachable.
     Delay { until: Instant },
     /// We ask the neighbour by unicast.
-    Probe { asked: u8, due: Instant },
+    Probe { requests: u8, due: Instant },
 }
 
 struct NdpEntry {
@@ -124,7 +124,7 @@ impl NeighbourCache {
         if is_known || !self.make_room(|neighbour, _| !is_router(neighbour.address)) {
             return;
         }
-        let state = State::Incomplete { asked: 0, due: now };
+        let state = State::Incomplete { requests: 0, due: now };
         self.entries.push(NdpEntry { address, hardware: Ethernet([0; 6]), state, used_at: now });
         self.next_due = self.next_due.min(now);
     }
@@ -137,7 +137,7 @@ impl NeighbourCache {
             return;
         };
         if matches!(neighbour.state, State::Reachable { .. } | State::Stale | State::Delay { .. }) {
-            neighbour.state = State::Probe { asked: 0, due: now };
+            neighbour.state = State::Probe { requests: 0, due: now };
             self.next_due = self.next_due.min(now);
         }
     }
@@ -286,15 +286,15 @@ impl NdpEntry {
     /// Counts another request, which may be answered until `next`. False: the limit is reached.
     fn count_request(&mut self, next: Instant) -> bool {
         match &mut self.state {
-            State::Incomplete { asked, due } | State::Probe { asked, due }
-                if *asked < SOLICITATIONS_MAX =>
+            State::Incomplete { requests, due } | State::Probe { requests, due }
+                if *requests < SOLICITATIONS_MAX =>
             {
-                *asked += 1;
+                *requests += 1;
                 *due = next;
                 true
             }
             State::Delay { .. } => {
-                self.state = State::Probe { asked: 1, due: next };
+                self.state = State::Probe { requests: 1, due: next };
                 true
             }
             _ => false,

@@ -50,7 +50,7 @@ impl Link {
         self.solicit_routers(now);
         self.send_listener_reports(now);
         self.solicit_neighbours(now);
-        self.ndp.look_ahead();
+        self.ndp.update_next_due();
     }
 
     /// Sends a router solicitation if one is due. The wait doubles each time (RFC 7559).

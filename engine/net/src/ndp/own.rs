@@ -33,7 +33,7 @@ pub(super) enum AddressPhase {
     /// Duplicate address detection is in progress. At `due`, the next solicitation is due or
     /// detection ends.
     Tentative {
-        asked: u8,
+        sent: u8,
         due: Instant,
     },
     Assigned,
@@ -119,7 +119,7 @@ impl OwnAddresses {
             return;
         }
         self.numbers = self.numbers.wrapping_add(1).max(1);
-        let phase = AddressPhase::Tentative { asked: 0, due: now };
+        let phase = AddressPhase::Tentative { sent: 0, due: now };
         let local = Local(self.numbers);
         let new = OwnAddress {
             address,
@@ -144,12 +144,12 @@ impl OwnAddresses {
     pub(super) fn next_due(&mut self, now: Instant, wait: Micros) -> Option<Due> {
         self.list.iter_mut().find_map(|own| match own.phase {
             AddressPhase::Tentative { due, .. } if due > now => None,
-            AddressPhase::Tentative { asked: SOLICITATIONS.., .. } => {
+            AddressPhase::Tentative { sent: SOLICITATIONS.., .. } => {
                 own.phase = AddressPhase::Assigned;
                 Some(Due::Assigned(*own))
             }
-            AddressPhase::Tentative { asked, .. } => {
-                own.phase = AddressPhase::Tentative { asked: asked + 1, due: now + wait };
+            AddressPhase::Tentative { sent, .. } => {
+                own.phase = AddressPhase::Tentative { sent: sent + 1, due: now + wait };
                 Some(Due::Solicit(*own))
             }
             AddressPhase::Assigned => None,
