@@ -156,7 +156,8 @@ impl Cleaner {
             return;
         }
         let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
-            // No segment is available for the copy. None will be until more pages die.
+            // No segment is available for the copy, and none becomes available until more pages
+            // die.
             self.job = None;
             parts.segments.suspend_search();
             return parts.pool.give(copy);

@@ -337,7 +337,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Gives up a delivery. If the delivery is committed, this call only removes its continuation.
+    /// Gives up a delivery. If records of the delivery are gathered, it is delivered nevertheless,
+    /// and this call only removes its continuation.
     pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut StoreParts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;

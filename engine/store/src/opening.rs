@@ -258,7 +258,7 @@ impl DiskOpening {
     }
 
     fn superblocks_read(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
-        match superblocks::look(&self.lanes, self.disk_pages) {
+        match superblocks::content(&self.lanes, self.disk_pages) {
             // The disk has grown: slots 2 and 3 are at its former end.
             Ok(DiskContent::Store { superblock, .. })
                 if superblock.geometry.pages < self.disk_pages =>

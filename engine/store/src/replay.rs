@@ -209,7 +209,7 @@ impl Replay {
             return Ok(());
         }
         let (segment, place) = (self.journal.segment(), self.journal.place());
-        let copies = self.look(piece, key, geometry, segment, place)?;
+        let copies = self.copies_at(piece, key, geometry, segment, place)?;
         let next = copies.find(|block| match block {
             JournalBlock::Records { header, hash, records } if self.continues(&header) => {
                 Some((header, hash, records))
@@ -342,7 +342,7 @@ impl Replay {
         geometry: Geometry,
     ) -> Result<(), MissingPiece> {
         let segment = self.journal.segment();
-        let copies = self.look(piece, key, geometry, segment, geometry.link_place())?;
+        let copies = self.copies_at(piece, key, geometry, segment, geometry.link_place())?;
         let sequence = self.journal.sequence();
         let leads_on = |wanted: &dyn Fn(&BlockHeader) -> bool| {
             copies
@@ -410,7 +410,7 @@ impl Replay {
             };
             return Ok(());
         }
-        let copies = self.look(piece, key, geometry, self.journal.segment(), place)?;
+        let copies = self.copies_at(piece, key, geometry, self.journal.segment(), place)?;
         let missing = self.journal.sequence();
         let later = copies.find(|block| match block {
             JournalBlock::Records { header, .. }
@@ -466,7 +466,7 @@ impl Replay {
     }
 
     /// The content of a place in a segment. Errors: the piece that must be read first.
-    fn look<'a>(
+    fn copies_at<'a>(
         &self,
         piece: Option<&'a DiskPiece>,
         key: &HashKey,

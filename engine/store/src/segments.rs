@@ -40,7 +40,7 @@ struct Segment {
     /// Pages that are being written, until their message is visible or given up.
     pinned: u32,
     /// Pages that were allocated to bodies. Unused pages at the end, where no further chunk fitted,
-    /// do not count, because compaction does not gain them. After opening, all pages count.
+    /// do not count, because compaction cannot regain them. After opening, all pages count.
     given: u32,
     /// Reads in flight.
     reading: u32,
@@ -427,7 +427,7 @@ impl Segments {
         self.died_pages >= self.geometry.segment_pages / 8 || dead_min < self.found_none_of
     }
 
-    /// Suspends the search, because no result would be of use.
+    /// Suspends the search until enough pages have died, because no result would be of use now.
     pub(crate) fn suspend_search(&mut self) {
         (self.died_pages, self.found_none_of) = (0, 0);
     }

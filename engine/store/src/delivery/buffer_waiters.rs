@@ -39,8 +39,9 @@ impl BufferWaiters {
         BufferWaiters { page: queue(), run: queue(), copy: queue(), segment: queue() }
     }
 
-    fn is_empty(&self) -> bool {
-        self.page.is_empty() && self.run.is_empty() && self.copy.is_empty()
+    /// Whether a delivery waits for a buffer. A delivery that waits for a segment does not count.
+    fn await_buffers(&self) -> bool {
+        !(self.page.is_empty() && self.run.is_empty() && self.copy.is_empty())
     }
 
     fn forget(&mut self, id: FrameId) {
@@ -60,8 +61,8 @@ impl BufferWaiters {
 }
 
 impl Deliveries {
-    /// Wakes one delivery for each kind of buffer that is available. To be called after buffers
-    /// were returned.
+    /// Wakes one delivery for each kind of buffer that is available. A delivery that waits for a
+    /// copy is woken in any case, and tries again. To be called after buffers were returned.
     pub(crate) fn offer_buffers(&mut self, pool: &Pool, wakes: &mut Wakes) {
         for awaited in [AwaitedBuffer::Page, AwaitedBuffer::Run, AwaitedBuffer::Copy] {
             let can_be_had = match awaited {
@@ -111,7 +112,7 @@ impl Deliveries {
 
     /// Whether a delivery waits for a buffer.
     pub(crate) fn has_waiters(&self) -> bool {
-        !self.buffer_waiters.is_empty()
+        self.buffer_waiters.await_buffers()
     }
 
     pub(super) fn wait_for_buffer(

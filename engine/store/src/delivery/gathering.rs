@@ -27,8 +27,8 @@ use tasks::FrameId;
 const RECORDS_BYTES: usize = 224;
 
 impl Deliveries {
-    /// Gathers the oldest ready delivery, if that is possible now. Returns whether it was, so that
-    /// the next delivery may follow.
+    /// Gathers the oldest ready delivery, if that is possible now. Returns true if it was possible:
+    /// then the next delivery may follow.
     pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut StoreParts) -> bool {
         let Some(id) = self.ready.front().copied() else { return false };
         if self.gather_delivery(id, reads_to_come, parts) == StepProgress::Later {
@@ -129,7 +129,8 @@ impl Deliveries {
         Ok(StepProgress::Done)
     }
 
-    /// Gathers the chunk and the records of the next recipient. `None`: all recipients have theirs.
+    /// Gathers the chunk and the records of the next recipient. `None`: no
+    /// recipient is left.
     fn gather_recipient(
         &mut self,
         id: FrameId,
@@ -279,7 +280,7 @@ impl Deliveries {
         }
     }
 
-    /// Abandons the delivery. It is removed once its writes have ended.
+    /// Abandons the delivery. The delivery is removed once its writes have ended.
     pub(super) fn give_up(&mut self, id: FrameId, parts: &mut StoreParts) {
         self.stop_waiting_for_buffer(id);
         self.known(id).expect = Expect::Abandoned;

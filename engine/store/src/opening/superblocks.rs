@@ -27,7 +27,7 @@ pub(super) enum DiskContent {
 /// The content that the lanes have read from a disk of `pages` pages.
 ///
 /// Errors: the reason why the disk is refused. Nothing is written to it.
-pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal> {
+pub(super) fn content(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal> {
     let mut newest: Option<Box<Superblock>> = None;
     let (mut damaged, mut other, mut versions) = (Vec::new(), None, Vec::new());
     for page in slots(pages) {

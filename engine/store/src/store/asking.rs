@@ -279,7 +279,8 @@ impl Store {
         committed
     }
 
-    /// Gives up a delivery. If the delivery is committed, this call only removes its continuation.
+    /// Gives up a delivery. If the delivery is committed and its records are gathered, it is
+    /// delivered nevertheless, and this call only removes its continuation.
     ///
     /// [`Store::next_wake`] still returns a wake that the delivery has already caused. So a caller
     /// that keeps its frame may give up a delivery only while it waits for no wake: after an error,
