@@ -88,7 +88,8 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Whether the next message will be accepted. Stays true until that message is sent.
+    /// Whether the next message will be accepted. Once true, it stays true until that message is
+    /// sent.
     pub fn has_room(&mut self) -> bool {
         let capacity = self.shared.slots.len();
         if self.tail.wrapping_sub(self.head_seen) == capacity {

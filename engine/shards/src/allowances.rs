@@ -111,6 +111,7 @@ struct SendingState {
     noted: Counts,
     /// Whether a reached limit was reported to administrators today.
     is_reported: bool,
+    /// The set of known recipients.
     known: [u8; KNOWN_BYTES],
 }
 

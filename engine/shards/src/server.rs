@@ -117,8 +117,8 @@ impl ShardServer {
             let wake = store.next_wake()?;
             match core_of(wake.continuation) {
                 (None, _) => return Some(wake),
-                (Some(asked), continuation) => {
-                    self.woken(asked, Wake { continuation, ..wake }, store)
+                (Some(origin), continuation) => {
+                    self.woken(origin, Wake { continuation, ..wake }, store)
                 }
             }
         }
@@ -234,7 +234,7 @@ impl ShardServer {
 
     /// Tries a request. Returns false if the store is busy.
     fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
-        let (purpose, continuation, asked) = match request {
+        let (purpose, continuation, result) = match request {
             Request::Read { account, uid, offset, continuation } => {
                 let at = on_core((core, OwnerRequestKind::Read), *continuation);
                 (
@@ -257,7 +257,7 @@ impl ShardServer {
             }
             _ => unreachable!("a request that does not wait"),
         };
-        match asked {
+        match result {
             Ok(()) => true,
             Err(Refusal::Busy) => false,
             Err(refusal) => {

@@ -65,8 +65,8 @@ impl ShardedStore {
     fn requested(&mut self, from: CoreId, request: Request) -> Option<CoreEvent> {
         let Some(others) = &mut self.others else { unreachable!("a request without other cores") };
         match request {
-            Request::Question(at, asked) => {
-                let reply = asked.answer(&mut self.own);
+            Request::Question(at, question) => {
+                let reply = question.answer(&mut self.own);
                 others.server.tell(from, News::Replied(at, reply));
                 return self
                     .own

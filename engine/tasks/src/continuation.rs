@@ -87,7 +87,7 @@ impl Countdown {
 
     /// Counts one event. Returns true for the last one. An unexpected event is a broken invariant.
     pub fn arrived(&mut self) -> bool {
-        assert!(self.outstanding > 0, "an event arrived that no one counts on");
+        assert!(self.outstanding > 0, "an event that is not counted");
         self.outstanding -= 1;
         self.outstanding == 0
     }

@@ -59,7 +59,7 @@ pub struct DelayQueue {
     current: u64,
     /// No deadline is before this tick, so the wheel is not searched before this tick. `u64::MAX`:
     /// the queue has no deadline.
-    next_look: u64,
+    next_search: u64,
 }
 
 impl DelayQueue {
@@ -74,7 +74,7 @@ impl DelayQueue {
             buckets: vec![List::EMPTY; LEVELS * BUCKETS_PER_LEVEL + 1],
             occupied: [0; LEVELS],
             current: now.0 / TICK.0,
-            next_look: u64::MAX,
+            next_search: u64::MAX,
         }
     }
 
@@ -104,28 +104,29 @@ impl DelayQueue {
     #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
         let tick = now.0 / TICK.0;
-        if tick < self.next_look { None } else { self.look(tick) }
+        if tick < self.next_search { None } else { self.search(tick) }
     }
 
-    /// When to call again: never later than the earliest deadline. It may be earlier, for a
-    /// deadline that was postponed or cancelled.
+    /// When to call [`DelayQueue::next_due`] again: never later than the earliest deadline. The
+    /// time may be earlier, for a deadline that was postponed or cancelled.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
-        (self.next_look != u64::MAX).then(|| Instant(self.next_look.saturating_mul(TICK.0)))
+        (self.next_search != u64::MAX).then(|| Instant(self.next_search.saturating_mul(TICK.0)))
     }
 
     fn set_anew(&mut self, frame: FrameId, tick: u64) {
         if let Some(known) = self.deadlines.get_mut(frame.index()).and_then(Option::take) {
             self.leave(known.bucket, frame.index() as u32);
         }
-        self.next_look = self.next_look.min(tick);
+        self.next_search = self.next_search.min(tick);
         self.place(
             frame.index() as u32,
             Deadline { generation: frame.generation(), tick, bucket_tick: tick, bucket: DUE },
         );
     }
 
-    fn look(&mut self, tick: u64) -> Option<FrameId> {
+    /// Advances the wheel to `tick`. Returns the first frame that is due, and removes its deadline.
+    fn search(&mut self, tick: u64) -> Option<FrameId> {
         self.advance(tick);
         while let Some((index, deadline)) = self.take_first(DUE) {
             if deadline.tick <= self.current {
@@ -133,7 +134,7 @@ impl DelayQueue {
             }
             self.place(index, deadline);
         }
-        self.next_look = self.earliest_bucket().map_or(u64::MAX, |(_, start)| start);
+        self.next_search = self.earliest_bucket().map_or(u64::MAX, |(_, start)| start);
         None
     }
 

@@ -56,7 +56,7 @@ fn only_the_last_event_completes_a_countdown() {
 }
 
 #[test]
-#[should_panic(expected = "no one counts on")]
+#[should_panic(expected = "is not counted")]
 fn an_event_too_many_is_a_broken_invariant() {
     Countdown::new(0).arrived();
 }
@@ -239,7 +239,7 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
                     assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}")
                 }
                 (None, Some(earliest)) => panic!("seed {seed}: {earliest} is forgotten"),
-                // A cancelled deadline may cause one more look.
+                // A cancelled deadline may cause one more search.
                 (_, None) => {}
             }
         }

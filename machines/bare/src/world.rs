@@ -118,7 +118,7 @@ impl BareMachine {
         let until = self
             .disk
             .as_ref()
-            .and_then(BlockDevice::next_look)
+            .and_then(BlockDevice::next_check)
             .map_or(until, |look| until.min(look));
         let sleep = cores::seat(self.core.index()).sleep();
         let is_wanted = !sleep.begin();

@@ -63,12 +63,12 @@ fn multi_shard_message_ends_with_its_last_part() {
             })
         };
         assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
-        let wake = end(Outcome::Delivered).expect("the session is told");
+        let wake = end(Outcome::Delivered).expect("the session is woken");
         assert_eq!(wake.continuation, session);
         match refused {
             None => assert!(matches!(wake.outcome, Outcome::Delivered)),
             Some(refused) => {
-                assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused))
+                assert!(matches!(wake.outcome, Outcome::Refused(reported) if reported == refused))
             }
         }
         assert_eq!(multi_shard.len(), 0);
@@ -94,7 +94,7 @@ fn late_room_wake_does_not_end_a_multi_shard_message() {
         continuation: part_at(delivery, ShardWaitPoint::PartStored),
         outcome: Outcome::Delivered,
     };
-    let wake = multi_shard.woken(stored).expect("the session is told");
+    let wake = multi_shard.woken(stored).expect("the session is woken");
     assert_eq!(wake.continuation, session);
 }
 

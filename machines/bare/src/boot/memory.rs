@@ -58,7 +58,7 @@ pub(super) unsafe fn set_up(
     };
     // SAFETY: the boot tables map these addresses, and none of them is written while the result is
     // in use.
-    let place = Place::look(handover.rsdp_address, |range| unsafe { bytes_at(&range) });
+    let place = Place::find(handover.rsdp_address, |range| unsafe { bytes_at(&range) });
     let start_page =
         other_cores::start_page(handover.map.iter().filter_map(MapEntry::free)).map(|page| {
             // SAFETY: the boot loader calls the page free. No other code uses memory there, and the

@@ -60,13 +60,13 @@ static START: Lock<Option<(LocalApic, Stacks)>> = Lock::new(None);
 
 /// The work for each core, once it has been given.
 static LIVES: [Life; CORES_MAX] =
-    [const { Life { is_given: AtomicBool::new(false), what: Lock::new(None) } }; CORES_MAX];
+    [const { Life { is_given: AtomicBool::new(false), work: Lock::new(None) } }; CORES_MAX];
 
 type Work = Box<dyn FnOnce() + Send>;
 
 struct Life {
     is_given: AtomicBool,
-    what: Lock<Option<Work>>,
+    work: Lock<Option<Work>>,
 }
 
 /// A page below 1 MiB with the start code of a core.
@@ -244,7 +244,7 @@ extern "C" fn other_core_main() -> ! {
 fn live(number: usize, apic: &LocalApic) {
     let Some(life) = LIVES.get(number) else { return };
     sleep_until(Micros(u64::MAX), apic, || life.is_given.load(Acquire));
-    if let Some(work) = life.what.with(Option::take) {
+    if let Some(work) = life.work.with(Option::take) {
         work();
     }
 }
@@ -252,7 +252,7 @@ fn live(number: usize, apic: &LocalApic) {
 /// Gives work to core `number`, which waits for it. When the work returns, the core stops.
 pub(super) fn give_life(number: usize, apic: &LocalApic, work: Work) {
     let Some(life) = LIVES.get(number) else { return };
-    life.what.with(|what| *what = Some(work));
+    life.work.with(|place| *place = Some(work));
     life.is_given.store(true, Release);
     wake(number, apic);
 }

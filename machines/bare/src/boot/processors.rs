@@ -4,7 +4,7 @@
 //! Specification 1.4, chapter 4. QEMU's `q35` has ACPI. QEMU's `microvm` without ACPI has the MP
 //! table.
 //!
-//! Both descriptions begin below 1 MiB, which the boot tables still map ([`Place::look`]). The
+//! Both descriptions begin below 1 MiB, which the boot tables still map ([`Place::find`]). The
 //! tables of ACPI may be anywhere, and are read after memory has been mapped
 //! ([`Place::processors`]).
 //!
@@ -90,7 +90,7 @@ impl Processors {
 impl Place {
     /// Finds the processors' description. `loader_address`: the address of ACPI's description from
     /// the boot loader, or zero. `read`: returns the bytes of an address range below 1 GiB.
-    pub(super) fn look<'a>(loader_address: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
+    pub(super) fn find<'a>(loader_address: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
         let extension = read(EXTENSION_POINTER..EXTENSION_POINTER + 2).first_chunk::<2>();
         let extension = extension.map_or(0, |&segment| u64::from(u16::from_le_bytes(segment)) << 4);
         let extension = extension..(extension + EXTENSION_BYTES).min(LOW_END);

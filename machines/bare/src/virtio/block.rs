@@ -169,7 +169,7 @@ impl BlockDevice {
     }
 
     /// The time at which to check whether the device still responds.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_check(&self) -> Option<Instant> {
         (!self.requests.is_idle()).then(|| self.silent_since + SILENCE_MAX)
     }
 

@@ -21,7 +21,7 @@ impl Memory {
     }
 
     fn others(&self, loader_address: u64) -> Vec<u32> {
-        let place = Place::look(loader_address, |range| self.read(range));
+        let place = Place::find(loader_address, |range| self.read(range));
         place.processors(|range| self.read(range)).others(0).collect()
     }
 }
