@@ -98,9 +98,9 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     );
     world.net.send(world.now, connection, b"221 bye\r\n");
     world.net.close(connection);
-    let reset = world.says_tcp();
-    assert_eq!((reset.control, reset.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
-    peer.hears(&reset);
+    let fin = world.says_tcp();
+    assert_eq!((fin.control, fin.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
+    peer.hears(&fin);
     let events = peer.says(&mut world, TcpControl::Fin, b"");
     assert_eq!(
         events,
@@ -509,12 +509,12 @@ fn a_path_mtu_report_counts_only_for_a_segment_in_flight() {
     let sum = crate::checksum::Sum::of(&error).field();
     error[2..4].copy_from_slice(&sum);
     // A report about a segment that was never sent is forged, or too late.
-    let mut lie = error.clone();
-    lie[8 + 24] ^= 0x40;
-    lie[2..4].fill(0);
-    let sum = crate::checksum::Sum::of(&lie).field();
-    lie[2..4].copy_from_slice(&sum);
-    world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &lie));
+    let mut forged = error.clone();
+    forged[8 + 24] ^= 0x40;
+    forged[2..4].fill(0);
+    let sum = crate::checksum::Sum::of(&forged).field();
+    forged[2..4].copy_from_slice(&sum);
+    world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &forged));
     world.says_nothing();
     world.hears(&to_us(GATEWAY, IpProtocol::Icmp, &error));
     let again = world.says();

@@ -281,7 +281,7 @@ fn largest_account_fits() {
 }
 
 #[test]
-fn flags_modseq_and_uids_only_grow() {
+fn marks_and_removals_raise_modseq_and_keep_uidnext() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     for number in 1..=3 {

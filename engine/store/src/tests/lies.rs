@@ -63,19 +63,19 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
 
 #[test]
 fn superblock_with_an_impossible_count_is_rejected() {
-    let is_believed = |superblock: &Superblock| {
+    let is_valid = |superblock: &Superblock| {
         matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), SlotContent::Valid(_))
     };
-    assert!(is_believed(&superblock(COUNT_MAX, COUNT_MAX)));
-    assert!(!is_believed(&superblock(COUNT_MAX + 1, 1)));
-    assert!(!is_believed(&superblock(u64::MAX, 1)));
-    assert!(!is_believed(&superblock(1, u64::MAX)));
+    assert!(is_valid(&superblock(COUNT_MAX, COUNT_MAX)));
+    assert!(!is_valid(&superblock(COUNT_MAX + 1, 1)));
+    assert!(!is_valid(&superblock(u64::MAX, 1)));
+    assert!(!is_valid(&superblock(1, u64::MAX)));
 }
 
 #[test]
 fn journal_block_with_an_impossible_count_is_rejected() {
     let (key, shard) = (HashKey::new([2; 16]), ShardId(3));
-    for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
+    for (sequence, is_valid) in [(COUNT_MAX, true), (u64::MAX, false)] {
         let header = BlockHeader {
             shard,
             sequence,
@@ -85,7 +85,7 @@ fn journal_block_with_an_impossible_count_is_rejected() {
         };
         let mut pair = alloc::vec![0; 2 * PAGE_BYTES];
         block::emit_records(&mut pair, &key, Page(24), header, &[]);
-        assert_eq!(block::parse(&pair[..PAGE_BYTES], &key, Page(24), shard).is_some(), is_believed);
+        assert_eq!(block::parse(&pair[..PAGE_BYTES], &key, Page(24), shard).is_some(), is_valid);
     }
 }
 

@@ -96,7 +96,7 @@ fn message_with_the_highest_uid_moves_once_if_listed_twice() {
 
 /// A rebuild finds a removed message with a UID that another message has.
 #[test]
-fn a_rebuild_tells_which_messages_have_no_uid() {
+fn a_rebuild_counts_the_messages_without_a_free_uid() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     (1..=3).for_each(|number| rig.deliver(&[ada], &body(number, 300)).unwrap());

@@ -69,7 +69,7 @@ fn fewer_cores_own_shards_on_a_small_disk() {
 }
 
 #[test]
-fn one_flush_serves_all_cores_that_requested_it() {
+fn several_cores_share_a_flush() {
     let (mut rig, accounts) = shared(64 * MIB, 8);
     // Each journal has begun.
     for account in &accounts {

@@ -181,7 +181,7 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
 }
 
 #[test]
-fn checkpoint_that_came_to_an_unknown_account_is_forgotten() {
+fn checkpoint_that_reached_an_unknown_account_is_forgotten() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let parts = rig.store.parts();

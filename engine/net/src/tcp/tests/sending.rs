@@ -66,7 +66,7 @@ fn in_place_writes_share_the_block_of_copied_bytes() {
 }
 
 #[test]
-fn in_place_writes_keep_the_limit_and_blocks_on_the_card() {
+fn in_place_writes_respect_the_limit_and_blocks_on_the_card() {
     let mut talk = Conversation::established();
     let mut on_card = alloc::vec::Vec::new();
     assert_eq!(write_in_place(&mut talk, 1, b'a', 10), BLOCK_BYTES);

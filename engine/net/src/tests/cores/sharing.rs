@@ -291,7 +291,7 @@ fn strays_leave_room_for_steered_frames() {
 }
 
 #[test]
-fn a_core_that_reads_no_messages_gets_no_new_connections() {
+fn a_core_that_reads_no_messages_gets_only_its_share() {
     let mut world = large(4, 1);
     for port in 0..90 {
         world.comes(0, &Peer::at_port(4_000 + port).syn());
