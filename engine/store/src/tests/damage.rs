@@ -847,7 +847,7 @@ fn grown_disk_is_opened_with_its_old_size() {
 }
 
 #[test]
-fn crash_area_is_never_read_or_written() {
+fn crash_area_is_ignored_and_left_unchanged() {
     let filled = filled();
     let mut disk = filled.disk.clone();
     let area = CRASH_SECTOR.0..CRASH_SECTOR.0 + CRASH_SECTORS;
