@@ -62,10 +62,10 @@ pub trait Actions: Outlet {
     /// on, or will not arrive. Called once for each admission.
     fn released(&mut self, memory: usize);
 
-    /// The client has taken all bytes of the open reply `number`, of which it sets the pace, and
-    /// more can be sent. The handler must continue the reply with
-    /// [`crate::Session::continue_reply`], or end it, later and never within this call. Called once
-    /// each time that the handler must continue.
+    /// The client sets the pace of the open reply `number`, and has taken all its bytes, so more
+    /// can be sent. The handler must continue the reply with [`crate::Session::continue_reply`], or
+    /// end it, later and never within this call. Called once each time that the handler must
+    /// continue.
     fn wanted(&mut self, number: u64);
 
     /// The open reply `number` has ended, or the body that was admitted under `number` will not

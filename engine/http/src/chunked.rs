@@ -135,6 +135,7 @@ fn next(expect: Expect, byte: u8) -> Option<Expect> {
     })
 }
 
+/// Whether the byte may occur in chunk extensions and in lines of the trailer section.
 fn is_of_line(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

@@ -126,8 +126,8 @@ impl FieldName {
             19 => &[(b"if-unmodified-since", FieldName::IfUnmodifiedSince)],
             _ => &[],
         };
-        // Setting this bit maps `A` to `Z` to lower case. No other byte of a token becomes a small
-        // letter, and only `-` gives `-`.
+        // Setting the bit 0x20 maps `A` to `Z` to lower case. No other byte of a token becomes a
+        // small letter, and only `-` gives `-`.
         let is = |known: &[u8]| name.iter().zip(known).all(|(byte, known)| byte | 0x20 == *known);
         known.iter().find(|(known, _)| is(known)).map(|(_, name)| *name)
     }
@@ -248,7 +248,7 @@ impl<'a> Rest<'a> {
     /// Takes the longest run of bytes of `class` at the start.
     #[inline]
     fn take(&mut self, class: u8) -> &'a [u8] {
-        let count = self.0.iter().position(|byte| !is(*byte, class)).unwrap_or(self.0.len());
+        let count = self.0.iter().position(|byte| !has_class(*byte, class)).unwrap_or(self.0.len());
         self.skip(count)
     }
 
@@ -297,7 +297,8 @@ impl<'a> Rest<'a> {
         };
         let plain = blocks.iter().take_while(is_plain).count() * BLOCK_BYTES;
         let tail = self.0.get(plain..).unwrap_or_default();
-        let count = plain + tail.iter().position(|byte| !is(*byte, VALUE)).unwrap_or(tail.len());
+        let count =
+            plain + tail.iter().position(|byte| !has_class(*byte, VALUE)).unwrap_or(tail.len());
         let mut value = self.skip(count);
         while let [b' ' | b'\t', inner @ ..] | [inner @ .., b' ' | b'\t'] = value {
             value = inner;
@@ -352,7 +353,7 @@ const fn class_of(byte: u8) -> u8 {
 }
 
 #[inline]
-fn is(byte: u8, class: u8) -> bool {
+fn has_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
@@ -372,23 +373,23 @@ fn refused_version(bytes: &[u8]) -> Status {
 
 /// Whether `text` is a token.
 pub(crate) fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|byte| is(*byte, TOKEN))
+    !text.is_empty() && text.iter().all(|byte| has_class(*byte, TOKEN))
 }
 
 /// Whether `text` is visible ASCII and not empty.
 pub(crate) fn is_visible(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|byte| is(*byte, VISIBLE))
+    !text.is_empty() && text.iter().all(|byte| has_class(*byte, VISIBLE))
 }
 
 /// Whether all bytes of `text` may occur in a value.
 pub(crate) fn is_value(text: &[u8]) -> bool {
-    text.iter().all(|byte| is(*byte, VALUE))
+    text.iter().all(|byte| has_class(*byte, VALUE))
 }
 
 /// Whether the byte may occur in the authority of a URI, without user information.
 #[inline]
 pub(crate) fn is_of_authority(byte: u8) -> bool {
-    is(byte, AUTHORITY)
+    has_class(byte, AUTHORITY)
 }
 
 /// The items of a list field's value (RFC 9110 section 5.6.1), without empty items. A comma in a

@@ -29,7 +29,7 @@ pub(crate) enum OutgoingBody {
 
 /// If the handler sets the pace of a reply, the client may leave this many bytes untaken. With more
 /// untaken bytes the reply ends.
-pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
+pub(crate) const UNTAKEN_BYTES_MAX: usize = 4096;
 
 /// The unsent part of an open reply. It is usually empty, and then it owns no buffer.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl OutgoingBody {
         if left.open.is_paced_by_client() {
             left.is_asked = false;
             left.say(bytes);
-        } else if left.own.bytes.len() + bytes.len() > UNSAID_BYTES_MAX {
+        } else if left.own.bytes.len() + bytes.len() > UNTAKEN_BYTES_MAX {
             left.over = Some(ReplyEnd::Cut);
         } else {
             left.say(bytes);
@@ -265,11 +265,11 @@ impl OpenLeft {
     /// Queues bytes, and frees the buffer when all of them are queued. Returns true if the reply is
     /// over.
     fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
-        let is_said = self.own.send_on(actions);
-        if is_said {
+        let is_queued = self.own.send_on(actions);
+        if is_queued {
             self.own = OwnLeft { bytes: Vec::new(), sent: 0 };
         }
-        is_said && self.over.is_some()
+        is_queued && self.over.is_some()
     }
 }
 

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::head::is_value;
 use crate::open_reply::{OpenReply, ReplyPace};
-use crate::outgoing::{OutgoingBody, UNSAID_BYTES_MAX};
+use crate::outgoing::{OutgoingBody, UNTAKEN_BYTES_MAX};
 use crate::response::ResponseHead;
 use crate::types::{After, Method, Status};
 
@@ -178,7 +178,7 @@ impl Reply {
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
         // Only a reply at the handler's pace reaches this point, since the client asks for more
         // only after the reply has begun.
-        if self.number() == Some(number) && self.body.len() + bytes.len() <= UNSAID_BYTES_MAX {
+        if self.number() == Some(number) && self.body.len() + bytes.len() <= UNTAKEN_BYTES_MAX {
             self.body.extend_from_slice(bytes);
         }
     }

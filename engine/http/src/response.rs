@@ -10,7 +10,7 @@ use crate::coding::Coding;
 use crate::date::DATE_BYTES;
 use crate::types::{After, HttpsPolicy, Status};
 
-/// The longest head of a response, in bytes, including the body of an error response.
+/// The longest head of a response, in bytes.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
 
 /// The response to a client for which no session is available. Then the connection is closed.

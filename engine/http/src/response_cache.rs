@@ -35,12 +35,12 @@ const PLACES_LOG2: u32 = 6;
 /// The longest head that is cached, in bytes.
 const HEAD_BYTES_MAX: usize = 512;
 
-/// The maximum number of bytes in a response besides the file and its header fields.
-const HEAD_BYTES: usize = 128;
+/// The maximum number of bytes of a response head without the header fields of the file.
+const COMMON_HEAD_BYTES_MAX: usize = 128;
 
-/// The number of bytes at the start of a head that select its place. A whole head of HTTP/1.1 is
-/// rarely shorter.
-const TELLING_BYTES: usize = 32;
+/// The number of bytes at the start of a head that are hashed to select its place. A whole head of
+/// HTTP/1.1 is rarely shorter.
+const HASHED_BYTES: usize = 32;
 
 /// The requests that one core caches.
 pub struct ResponseCache(Box<[CacheSlot]>);
@@ -81,13 +81,13 @@ impl CachedFile {
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         let Representation { head, bytes, .. } = self.representation;
-        !self.head_only && HEAD_BYTES + head.len() + bytes.len() <= BLOCK_BYTES
+        !self.head_only && COMMON_HEAD_BYTES_MAX + head.len() + bytes.len() <= BLOCK_BYTES
     }
 }
 
 impl ResponseCache {
     /// An empty cache.
-    pub fn nothing() -> ResponseCache {
+    pub fn empty() -> ResponseCache {
         ResponseCache(
             (0..PLACES)
                 .map(|_| CacheSlot { head: Vec::new(), page: None, ready: Ready::default() })
@@ -117,7 +117,7 @@ impl ResponseCache {
 
     /// Records that the response is sent at `date`. Returns whether to prepare it, because it was
     /// already sent in the same second.
-    pub(crate) fn is_given_again(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
+    pub(crate) fn record_use(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
         let Some(CacheSlot { ready, .. }) = self.0.get_mut(number.0) else { return false };
         let again = ready.date == *date;
         (ready.date, ready.length) = (*date, None);
@@ -160,7 +160,7 @@ impl ResponseCache {
 /// for all browsers, and on the number of bytes, which differs between browsers.
 #[inline]
 fn place_of(bytes: &[u8]) -> Option<usize> {
-    let (words, _) = bytes.first_chunk::<TELLING_BYTES>()?.as_chunks();
+    let (words, _) = bytes.first_chunk::<HASHED_BYTES>()?.as_chunks();
     let mixed = words.iter().fold(bytes.len() as u64, |mixed, word| {
         (mixed ^ u64::from_le_bytes(*word)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     });

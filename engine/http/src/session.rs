@@ -347,7 +347,7 @@ impl Session {
     /// Answers a request without a known end, and ends the session.
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> HandlerProgress {
         self.upload_given_up(actions);
-        self.listener_left(actions);
+        self.open_reply_ended(actions);
         let mut answer = PendingResponse::refusal(status, false, actions.site());
         actions.answered(|| ExchangeSummary {
             method: "",
@@ -400,7 +400,7 @@ impl Session {
 
     fn finish(&mut self, actions: &mut impl Actions) {
         self.upload_given_up(actions);
-        self.listener_left(actions);
+        self.open_reply_ended(actions);
         self.expect = Expect::Closed;
         self.waits_for = HttpWaitsFor::Nothing;
         self.outgoing = OutgoingBody::Nothing;

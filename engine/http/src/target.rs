@@ -31,7 +31,7 @@ impl<'a> RequestTarget<'a> {
         target: &'a [u8],
         room: &'a mut PathBuffer,
     ) -> Result<RequestTarget<'a>, Status> {
-        if is_path_as_meant(target) {
+        if is_decoded_path(target) {
             return Ok(RequestTarget::Path(target));
         }
         if target == b"*" {
@@ -53,14 +53,14 @@ impl<'a> RequestTarget<'a> {
 
 /// Whether `target` is already a decoded path: it has no query, no fragment, no escapes and no dot
 /// segments.
-fn is_path_as_meant(target: &[u8]) -> bool {
+fn is_decoded_path(target: &[u8]) -> bool {
     let mut before = 0;
     target.starts_with(b"/")
         && target.len() <= PATH_BYTES_MAX
         && target.iter().all(|&byte| {
-            let is_meant = !matches!(byte, b'%' | b'?' | b'#') && (before, byte) != (b'/', b'.');
+            let is_plain = !matches!(byte, b'%' | b'?' | b'#') && (before, byte) != (b'/', b'.');
             before = byte;
-            is_meant
+            is_plain
         })
 }
 

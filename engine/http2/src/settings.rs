@@ -5,7 +5,8 @@
 use crate::error::ErrorCode;
 use crate::frame::FRAME_BYTES_MAX;
 
-/// A setting that our server uses. It never pushes, and encodes its fields without a dynamic table.
+/// A setting that our server uses. The server never pushes, and encodes fields without a dynamic
+/// table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
     /// The largest dynamic table that the receiver may use for its own fields, in bytes.

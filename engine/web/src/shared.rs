@@ -51,7 +51,7 @@ impl Web {
         let WebSeed { site, bodies_max } = seed;
         Web {
             site,
-            pages: ResponseCache::nothing(),
+            pages: ResponseCache::empty(),
             hostname: configuration.hostname.as_str().into(),
             date_now: DateTimeNow::new(wall),
             https_only: configuration.web.https_only,
@@ -112,7 +112,7 @@ impl Web {
 
     /// Empties the response cache, since its responses are outdated.
     pub fn forget_pages(&mut self) {
-        self.pages = ResponseCache::nothing();
+        self.pages = ResponseCache::empty();
     }
 
     /// The number of bytes of forms and replies that sessions hold.

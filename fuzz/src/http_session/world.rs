@@ -132,7 +132,7 @@ impl World {
             has_program: false,
             kept_max: KEPT_BYTES_MAX,
             site,
-            response_cache: ResponseCache::nothing(),
+            response_cache: ResponseCache::empty(),
         }
     }
 

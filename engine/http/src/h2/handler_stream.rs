@@ -17,13 +17,13 @@ pub(super) struct HandlerStream {
     /// The number of bytes of the body that have arrived.
     came: u64,
     /// The number of received bytes for which the window of the stream was not opened again.
-    untold: u32,
+    unreported: u32,
 }
 
 impl HandlerStream {
     /// `length`: the length of the body in bytes, if the client announced it.
     pub(super) fn new(asked: Box<QueuedRequest>, length: Option<u64>) -> HandlerStream {
-        HandlerStream { asked, length, upload: None, came: 0, untold: 0 }
+        HandlerStream { asked, length, upload: None, came: 0, unreported: 0 }
     }
 
     pub(super) fn asked(&self) -> &QueuedRequest {
@@ -56,13 +56,13 @@ impl HandlerStream {
 
     /// A frame of the body with this many bytes arrives. Returns whether a window update is due.
     pub(super) fn frame_comes(&mut self, bytes: u32) -> bool {
-        self.untold = self.untold.saturating_add(bytes);
-        self.untold as usize >= STRIDE_BYTES
+        self.unreported = self.unreported.saturating_add(bytes);
+        self.unreported as usize >= STRIDE_BYTES
     }
 
     /// Records that a window update of this many bytes was sent.
-    pub(super) fn told(&mut self, bytes: u32) {
-        self.untold -= bytes;
+    pub(super) fn reported(&mut self, bytes: u32) {
+        self.unreported -= bytes;
     }
 
     /// The admission of a body, while it is held.
@@ -77,9 +77,9 @@ impl HandlerStream {
 
     /// The number of bytes for which a window update is due, without the bytes that wait for the
     /// handler.
-    pub(super) fn untold(&self) -> u32 {
+    pub(super) fn unreported(&self) -> u32 {
         let waiting = self.upload.as_ref().map_or(0, ArrivingBody::waiting_bytes);
-        self.untold.saturating_sub(waiting as u32)
+        self.unreported.saturating_sub(waiting as u32)
     }
 
     /// The memory of the request in bytes, without the admitted memory of its body.

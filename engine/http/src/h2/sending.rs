@@ -153,8 +153,9 @@ impl StreamOutput {
         Ok(if is_begun && step != SendStep::Done { SendStep::On } else { step })
     }
 
-    /// Sends `beginning` and a DATA frame, if the windows and the buffer allow one. Then
-    /// `beginning` is empty. Otherwise `beginning` is unchanged.
+    /// Sends a DATA frame, if the windows and the buffer allow one. Static bytes are sent together
+    /// with `beginning`, which is then empty. Otherwise `beginning` is unchanged, and the caller
+    /// sends it before any other body.
     pub(super) fn send_body(
         &mut self,
         stream: &mut Stream,
@@ -218,6 +219,7 @@ impl StreamOutput {
         room.saturating_sub(RESERVED_BYTES + FRAME_HEAD_BYTES)
     }
 
+    /// Counts sent body bytes, and charges a short frame to the flood budget.
     fn account(
         &mut self,
         bytes: u32,

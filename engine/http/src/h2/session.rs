@@ -252,22 +252,22 @@ impl Http2Session {
         if !self.output.end_frame(actions) {
             return Ok(SendStep::NoRoom);
         }
-        let has_told_all = self.tell_of_received(actions);
+        let has_reported_all = self.report_received(actions);
         let step = self.streams.send_on(&mut self.output, &mut self.flood_budget, actions)?;
-        Ok(if has_told_all { step } else { SendStep::NoRoom })
+        Ok(if has_reported_all { step } else { SendStep::NoRoom })
     }
 
     /// Opens the windows again for received bytes. Returns false if there is too little buffer
     /// space for all window updates.
-    fn tell_of_received(&mut self, actions: &mut impl Actions) -> bool {
+    fn report_received(&mut self, actions: &mut impl Actions) -> bool {
         let is_due = self.received >= RECEIVED_BYTES;
         let has_room = !is_due || self.output.has_room(actions);
         if is_due && has_room {
             let increment = core::mem::take(&mut self.received).to_be_bytes();
             send_frame(FrameType::WindowUpdate, 0, 0, &increment, actions);
         }
-        let has_told_all = self.streams.open_windows(&self.output, actions);
-        has_room && has_told_all
+        let has_reported_all = self.streams.open_windows(&self.output, actions);
+        has_room && has_reported_all
     }
 
     /// Resets a stream with the error `code`.
@@ -384,6 +384,7 @@ impl Http2Session {
         self.close(actions);
     }
 
+    /// Sends GOAWAY.
     fn say_last(&self, code: ErrorCode, actions: &mut impl Actions) {
         let [s0, s1, s2, s3] = self.last_stream.to_be_bytes();
         let [c0, c1, c2, c3] = code.bytes();
@@ -411,12 +412,12 @@ impl Http2Session {
     /// does: the client takes a part of a response, or sends enough bytes of an admitted body.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
         let has_moved = self.output.has_moved();
-        let has_brought = self.streams.has_brought();
+        let has_upload_progress = self.streams.has_upload_progress();
         let patience = self.patience_due();
         let goes_on = match patience {
             TimeLimit::Idle => has_asked,
-            TimeLimit::Request => has_brought,
-            TimeLimit::Response => has_moved || has_brought,
+            TimeLimit::Request => has_upload_progress,
+            TimeLimit::Response => has_moved || has_upload_progress,
             TimeLimit::Us | TimeLimit::Silence(_) => false,
         };
         if goes_on || patience != self.patience {
@@ -427,9 +428,9 @@ impl Http2Session {
 
     fn patience_due(&self) -> TimeLimit {
         match () {
-            () if self.streams.iter().any(Stream::is_to_be_taken) => TimeLimit::Response,
+            () if self.streams.iter().any(Stream::waits_for_reader) => TimeLimit::Response,
             () if self.is_within_head => TimeLimit::Request,
-            () if self.streams.iter().any(Stream::is_to_be_sent) => TimeLimit::Request,
+            () if self.streams.iter().any(Stream::waits_for_body) => TimeLimit::Request,
             () if self.streams.iter().any(|stream| stream.silence().is_none()) => TimeLimit::Us,
             () => self.streams.silence().map_or(TimeLimit::Idle, TimeLimit::Silence),
         }

@@ -117,7 +117,7 @@ impl Stream {
 
     /// Whether the stream waits for the client to send the rest of a body. False while the handler
     /// holds a piece of the body.
-    pub(super) fn is_to_be_sent(&self) -> bool {
+    pub(super) fn waits_for_body(&self) -> bool {
         self.client_half() == ClientHalf::Open
             && !self.handler_stream().is_some_and(HandlerStream::is_with_handler)
     }
@@ -150,7 +150,7 @@ impl Stream {
     }
 
     /// Whether the stream waits for the client to take a part of a response.
-    pub(super) fn is_to_be_taken(&self) -> bool {
+    pub(super) fn waits_for_reader(&self) -> bool {
         match &self.expect {
             Expect::Window(outgoing) => !outgoing.is_silent(),
             Expect::Room(_) | Expect::Reset(_) => true,

@@ -44,9 +44,9 @@ pub(super) struct StreamList {
     has_waiting_requests: bool,
     /// Whether enough bytes of an admitted body have arrived to give its sender the full time
     /// again.
-    has_brought: bool,
+    has_upload_progress: bool,
     /// Whether a window update of a stream may be due.
-    has_untold: bool,
+    has_unreported: bool,
 }
 
 impl StreamList {
@@ -57,8 +57,8 @@ impl StreamList {
             reset: [0; RESET_STREAMS],
             asking: None,
             has_waiting_requests: false,
-            has_brought: false,
-            has_untold: false,
+            has_upload_progress: false,
+            has_unreported: false,
         }
     }
 
@@ -122,8 +122,8 @@ impl StreamList {
 
     /// Whether enough bytes of a body have arrived since the last call to give its sender the full
     /// time again.
-    pub(super) fn has_brought(&mut self) -> bool {
-        core::mem::take(&mut self.has_brought)
+    pub(super) fn has_upload_progress(&mut self) -> bool {
+        core::mem::take(&mut self.has_upload_progress)
     }
 
     /// Changes the windows of all streams by `by` bytes, since the client has set another initial

@@ -40,7 +40,7 @@ impl Session {
     ) -> bool {
         let date = actions.date();
         let mut ready = actions.response_cache().ready(place, &date);
-        if ready.is_none() && actions.response_cache().is_given_again(place, &date) {
+        if ready.is_none() && actions.response_cache().record_use(place, &date) {
             let mut head = ResponseHead::default();
             if let OutgoingBody::Bytes(bytes) =
                 PendingResponse::from(page).begin(&mut head, actions)

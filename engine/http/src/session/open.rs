@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// The connection is over. Reports the end of its open reply, which may not have begun yet.
-    pub(super) fn listener_left(&mut self, actions: &mut impl Actions) {
+    pub(super) fn open_reply_ended(&mut self, actions: &mut impl Actions) {
         self.open_number().into_iter().for_each(|number| actions.left(number));
     }
 }

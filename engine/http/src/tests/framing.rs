@@ -13,7 +13,7 @@ fn answers(bytes: &[u8]) -> (Vec<u16>, bool) {
     (statuses, talk.world.closed)
 }
 
-/// The statuses for a request with these fields and this body, which a simple GET follows. Also
+/// The statuses for a request with these fields and this body, and for a simple GET after it. Also
 /// whether the connection is closed afterwards.
 fn followed(fields: &[&str], body: &str) -> (Vec<u16>, bool) {
     let head = [&["GET / HTTP/1.1"], fields].concat();
@@ -133,7 +133,7 @@ fn an_incomplete_body_is_answered_408() {
     let mut talk = Talk::new();
     let text: String = request(&["GET / HTTP/1.1", "Content-Length: 10"]) + "12345";
     talk.arrive(text.as_bytes());
-    assert!(talk.world.said.is_empty());
+    assert!(talk.world.output.is_empty());
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!(talk.responses(|_| false)[0].status, 408);
     assert!(talk.world.closed);

@@ -6,7 +6,7 @@ use std::{format, vec};
 
 use machine::Micros;
 
-use super::world::{HELLO, Heard, Talk, request};
+use super::world::{HELLO, ReceivedRequest, Talk, request};
 use crate::{
     Announced, BodyAdmission, HttpWaitsFor, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status,
     credentials,
@@ -66,7 +66,7 @@ fn a_handler_gets_the_request_and_its_fields() {
     ];
     let fields = fields.map(|(name, value)| (name, value.to_string())).to_vec();
     let line = "GET /app/a b?x=%20y&z web.test:443".to_string();
-    assert_eq!(talk.world.asked, [Heard { line, fields, body: Announced::Nothing }]);
+    assert_eq!(talk.world.asked, [ReceivedRequest { line, fields, body: Announced::Nothing }]);
     talk.reply(text(Status::Ok, "yes"));
     assert_eq!(talk.responses(|_| false)[0].text(), "yes");
     assert_eq!(talk.world.log, [("GET".into(), "/app/./a%20b?x=%20y&z".into(), 200, 3)]);
@@ -151,7 +151,7 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
         "the request is passed again with its body"
     );
     assert_eq!((talk.session.waits_for(), talk.world.deadline), (HttpWaitsFor::Us, None));
-    assert!(talk.world.said.is_empty(), "no response is sent before the handler has replied");
+    assert!(talk.world.output.is_empty(), "no response is sent before the handler has replied");
     talk.reply(text(Status::Ok, "taken\n"));
     let responses = talk.responses(|_| false);
     assert_eq!((responses[0].status, responses[0].text()), (200, "taken\n"));
@@ -177,13 +177,13 @@ fn an_admitted_body_may_be_chunked_and_gets_100_continue() {
     assert_eq!((talk.world.bodies, talk.world.admitted), (vec![b"certificate".to_vec()], 0));
     let mut talk = Talk::new();
     talk.arrive(&post(&["Content-Length: 11", "Expect: 100-continue"]));
-    assert!(talk.world.said.is_empty());
+    assert!(talk.world.output.is_empty());
     talk.world.room = 24;
     talk.admit(LIMIT);
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.output.len()), (HttpWaitsFor::SendRoom, 0));
     talk.world.room = 1 << 20;
     talk.arrive(b"");
-    assert_eq!(talk.world.said, b"HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(talk.world.output, b"HTTP/1.1 100 Continue\r\n\r\n");
     talk.arrive(b"certificate");
     assert_eq!(talk.world.bodies, [b"certificate"]);
 }
@@ -279,7 +279,7 @@ fn a_missing_body_gets_408_and_a_malformed_one_400() {
     talk.session.replied(Reply::refusal(Status::Ok), &mut talk.world);
     talk.world.admitted += 5;
     talk.session.admitted(BodyAdmission::whole(5), &mut talk.world);
-    assert_eq!((talk.world.said.len(), talk.world.admitted), (0, 0), "the connection is closed");
+    assert_eq!((talk.world.output.len(), talk.world.admitted), (0, 0), "the connection is closed");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_reply_waits_for_space_for_its_head_or_times_out() {
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
     talk.reply(text(Status::Ok, "late"));
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.output.len()), (HttpWaitsFor::SendRoom, 0));
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(60)));
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.arrive(b"");
@@ -297,7 +297,7 @@ fn a_reply_waits_for_space_for_its_head_or_times_out() {
     talk.world.room = 0;
     talk.reply(text(Status::Ok, "never"));
     talk.session.deadline_expired(&mut talk.world);
-    assert!(talk.world.closed && talk.world.said.is_empty());
+    assert!(talk.world.closed && talk.world.output.is_empty());
 }
 
 #[test]

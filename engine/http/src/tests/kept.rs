@@ -14,8 +14,9 @@ fn question(cookie_bytes: usize) -> String {
     request(&["GET /app/page HTTP/1.1", &cookie])
 }
 
-/// Checks that the session reports the memory that it holds, or slightly more.
-fn assert_is_told(talk: Talk, what: &str) {
+/// Checks that the session reports at least the memory that it holds, and at most twice that memory
+/// and 1 KiB.
+fn assert_memory_is_reported(talk: Talk, what: &str) {
     let reported = talk.session.kept_bytes() + talk.session.held_bytes();
     let Talk { session, .. } = talk;
     let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
@@ -27,10 +28,10 @@ fn assert_is_told(talk: Talk, what: &str) {
 
 #[test]
 fn http1_sessions_report_all_memory_that_they_hold() {
-    assert_is_told(Talk::new(), "nothing");
+    assert_memory_is_reported(Talk::new(), "nothing");
     let mut talk = Talk::new();
     talk.arrive(question(7000).as_bytes());
-    assert_is_told(talk, "a request for a handler");
+    assert_memory_is_reported(talk, "a request for a handler");
     let mut talk = Talk::new();
     talk.arrive(question(10).as_bytes());
     talk.world.room = 0;
@@ -38,14 +39,14 @@ fn http1_sessions_report_all_memory_that_they_hold() {
     talk.reply(
         Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(ReplyField::SetCookie, &cookie),
     );
-    assert_is_told(talk, "a reply");
+    assert_memory_is_reported(talk, "a reply");
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]).as_bytes());
     talk.admit(10);
-    assert_is_told(talk, "an admitted request");
+    assert_memory_is_reported(talk, "an admitted request");
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /hello.txt HTTP/1.1", "Content-Length: 10"]).as_bytes());
-    assert_is_told(talk, "an answer that waits for a body");
+    assert_memory_is_reported(talk, "an answer that waits for a body");
 }
 
 #[test]

@@ -18,22 +18,22 @@ fn reply(number: u64) -> Reply {
     Reply::open("text/event-stream", b"first\n".to_vec(), open)
 }
 
-fn said(world: &mut World) -> Vec<u8> {
-    let said = core::mem::take(&mut world.said);
-    world.room += said.len();
-    said
+fn take_output(world: &mut World) -> Vec<u8> {
+    let output = core::mem::take(&mut world.output);
+    world.room += output.len();
+    output
 }
 
 fn listening() -> Talk {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/news HTTP/1.1"]).as_bytes());
     talk.reply(reply(7));
-    let said = std::string::String::from_utf8(said(&mut talk.world)).expect("text");
+    let output = std::string::String::from_utf8(take_output(&mut talk.world)).expect("text");
     assert!(
-        said.contains("\r\nConnection: close\r\n") && !said.contains("Content-Length"),
-        "{said}"
+        output.contains("\r\nConnection: close\r\n") && !output.contains("Content-Length"),
+        "{output}"
     );
-    assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
+    assert!(output.ends_with("\r\n\r\nfirst\n"), "{output}");
     talk
 }
 
@@ -58,7 +58,10 @@ fn an_open_reply_lasts_until_its_handler_ends_it() {
     talk.session.continue_reply(7, b"second\n");
     assert_eq!(talk.session.held_bytes(), 7);
     talk.arrive(b"bytes that are dropped");
-    assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
+    assert_eq!(
+        (take_output(&mut talk.world), talk.session.held_bytes()),
+        (b"second\n".to_vec(), 0)
+    );
     talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
     assert!(talk.world.closed && talk.world.left == [7]);
@@ -86,7 +89,7 @@ fn a_silent_open_reply_sends_signs_of_life() {
         assert_eq!(talk.world.deadline, Some(SILENCE));
         talk.session.deadline_expired(&mut talk.world);
         talk.arrive(b"");
-        assert_eq!(said(&mut talk.world), b":\n\n");
+        assert_eq!(take_output(&mut talk.world), b":\n\n");
     }
     assert!(!talk.world.closed);
 

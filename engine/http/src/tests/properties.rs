@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 /// The responses to `bytes` if they arrive in pieces of `lengths` bytes, and whether the connection
 /// was closed.
-fn said(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
+fn output_of(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
     let mut talk = Talk::new();
     let mut rest = bytes;
     for length in lengths.iter().copied().chain([usize::MAX]) {
@@ -20,7 +20,7 @@ fn said(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
         talk.world.room += 10_000;
         talk.arrive(b"");
     }
-    (talk.world.said, talk.world.closed)
+    (talk.world.output, talk.world.closed)
 }
 
 fn line() -> impl Strategy<Value = &'static str> {
@@ -55,12 +55,12 @@ proptest! {
         lines in prop::collection::vec(line(), 0..20), lengths in prop::collection::vec(0usize..40, 0..12),
     ) {
         let bytes = lines.concat();
-        prop_assert_eq!(said(bytes.as_bytes(), &lengths), said(bytes.as_bytes(), &[]));
+        prop_assert_eq!(output_of(bytes.as_bytes(), &lengths), output_of(bytes.as_bytes(), &[]));
     }
 
     #[test]
     fn no_bytes_break_an_http1_connection(bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12)) {
-        said(&bytes, &lengths);
+        output_of(&bytes, &lengths);
     }
 
     #[test]
@@ -70,7 +70,7 @@ proptest! {
     ) {
         let field = std::format!("{name}: {value}");
         let text: String = request(&["GET /style.css HTTP/1.1", &field]);
-        let (said, _) = said(text.as_bytes(), &[]);
-        prop_assert!(said.starts_with(b"HTTP/1.1 "));
+        let (output, _) = output_of(text.as_bytes(), &[]);
+        prop_assert!(output.starts_with(b"HTTP/1.1 "));
     }
 }

@@ -19,7 +19,7 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 /// The response over HTTP/1.1 to a GET request that the handler answers with `reply`.
-fn said(reply: Reply) -> Response {
+fn response_to(reply: Reply) -> Response {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
     talk.reply(reply);
@@ -30,7 +30,7 @@ fn said(reply: Reply) -> Response {
 
 /// The fields and the body of the response over HTTP/2 to a GET request that the handler answers
 /// with `reply`.
-fn said_in_two(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
+fn http2_response_to(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
     let mut client = Client::new();
     client.arrive(&get(1, "/app/page"));
     client.reply(reply);
@@ -70,13 +70,13 @@ fn a_reply_is_the_same_over_http1_and_http2() {
             ("content-type", "text/html; charset=utf-8"),
             ("content-length", "7"),
         ];
-        let one = said(reply());
+        let one = response_to(reply());
         assert_eq!((one.status, one.text()), (code, "<p>\r\n\r\n"));
         let fields: Vec<_> =
             one.fields.iter().map(|(name, value)| (name.to_lowercase(), value.as_str())).collect();
         let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         assert_eq!(fields[1..], expected);
-        let (fields, body) = said_in_two(reply());
+        let (fields, body) = http2_response_to(reply());
         let fields: Vec<_> =
             fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(
@@ -95,16 +95,18 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
                 .with(ReplyField::Location, value)
                 .with(ReplyField::SetCookie, "x")
         };
-        let response = said(reply());
+        let response = response_to(reply());
         assert_eq!(
             (response.field("location"), response.field("set-cookie")),
             (None, Some("x")),
             "{value:?}"
         );
-        assert!(!said_in_two(reply()).0.iter().any(|(name, _)| name == "location" || name == "b"));
+        assert!(
+            !http2_response_to(reply()).0.iter().any(|(name, _)| name == "location" || name == "b")
+        );
     }
     let spaced = Reply::text(Status::Ok, String::new()).with(ReplyField::Location, " \t/x y\t ");
-    assert_eq!(said(spaced).field("location"), Some("/x y"));
+    assert_eq!(response_to(spaced).field("location"), Some("/x y"));
     let line = "Location: \r\n".len();
     for (length, is_sent) in
         [(REPLY_FIELDS_BYTES_MAX - line, true), (REPLY_FIELDS_BYTES_MAX - line + 1, false)]
@@ -114,7 +116,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
                 Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
             empty.with(ReplyField::Location, &"x".repeat(length))
         };
-        assert_eq!(said(reply()).field("location").is_some(), is_sent);
+        assert_eq!(response_to(reply()).field("location").is_some(), is_sent);
         let mut client = Client::new();
         client.world.https_policy = HttpsPolicy::Enforced;
         client.arrive(&get(1, "/app/page"));
@@ -125,7 +127,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
         talk.world.https_policy = HttpsPolicy::Enforced;
         talk.arrive(request(&["GET /app/page HTTP/1.0"]).as_bytes());
         talk.reply(reply());
-        assert!(talk.world.said.len() <= RESPONSE_HEAD_BYTES_MAX);
+        assert!(talk.world.output.len() <= RESPONSE_HEAD_BYTES_MAX);
     }
 }
 
@@ -227,9 +229,9 @@ proptest! {
             Reply::new(Status::Ok, "a/b", bytes(length)),
             |reply, (field, value)| reply.with(fields[*field], value),
         );
-        let one = said(reply());
+        let one = response_to(reply());
         prop_assert_eq!(&one.body, &bytes(length));
-        let (two, body) = said_in_two(reply());
+        let (two, body) = http2_response_to(reply());
         prop_assert_eq!(body, bytes(length));
         let one: Vec<_> = one.fields.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
         prop_assert_eq!(&two[1..], &one[..]);
@@ -240,8 +242,8 @@ proptest! {
 #[test]
 fn a_reply_may_have_an_empty_body() {
     assert_eq!(
-        said(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"),
+        response_to(Reply::new(Status::SeeOther, "a/b", vec![])).field("content-length"),
         Some("0")
     );
-    assert!(said_in_two(Reply::new(Status::SeeOther, "a/b", vec![])).1.is_empty());
+    assert!(http2_response_to(Reply::new(Status::SeeOther, "a/b", vec![])).1.is_empty());
 }

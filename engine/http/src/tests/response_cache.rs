@@ -97,10 +97,10 @@ fn a_shared_response_is_not_changed_while_it_is_in_use() {
     talk.world.shared = Some(Vec::new());
     let first_second: Vec<_> = (0..4).map(|_| asks_again(&mut talk, b"05")).collect();
     assert_eq!(first_second, [0, 0, 1, 1], "parsed, then cached, then shared");
-    let said = |talk: &Talk| {
+    let shared_bytes = |talk: &Talk| {
         talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>()
     };
-    let before = said(&talk);
+    let before = shared_bytes(&talk);
     assert_eq!(
         [asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06"), asks_again(&mut talk, b"06")],
         [0, 1, 1]
@@ -110,7 +110,7 @@ fn a_shared_response_is_not_changed_while_it_is_in_use() {
         [0, 0],
         "both blocks are in flight"
     );
-    assert_eq!(said(&talk)[..2], before);
+    assert_eq!(shared_bytes(&talk)[..2], before);
     talk.world.shared = Some(Vec::new());
     assert_eq!([asks_again(&mut talk, b"08"), asks_again(&mut talk, b"08")], [0, 1]);
 }
@@ -126,7 +126,7 @@ fn a_shared_response_waits_for_space() {
         request(&["GET /hello.txt HTTP/1.1", "X-Padding: that makes a head long enough"])
             .as_bytes(),
     );
-    assert!(talk.world.said.is_empty());
+    assert!(talk.world.output.is_empty());
     talk.world.room = 1 << 20;
     talk.arrive(b"");
     assert_eq!(talk.responses(|_| false)[0].body, HELLO);
@@ -177,9 +177,9 @@ proptest! {
                 talk.arrive(start);
                 talk.arrive(rest);
             }
-            other.world.response_cache = ResponseCache::nothing();
+            other.world.response_cache = ResponseCache::empty();
             let (one_world, other_world) = (&one.world, &other.world);
-            prop_assert_eq!(&one_world.said, &other_world.said);
+            prop_assert_eq!(&one_world.output, &other_world.output);
             prop_assert_eq!(&one_world.log, &other_world.log);
             prop_assert_eq!((one_world.closed, one_world.deadline), (other_world.closed, other_world.deadline));
             if one.world.closed {

@@ -99,10 +99,10 @@ fn a_type_or_date_with_a_line_end_is_rejected() {
 #[test]
 fn a_pack_with_wrong_header_fields_is_rejected() {
     let good = pack(&files()).unwrap();
-    for said in ["Content-Length: 30", "Content-Encoding: br", "Last-Modified: Sun", "ETag: \""] {
+    for field in ["Content-Length: 30", "Content-Encoding: br", "Last-Modified: Sun", "ETag: \""] {
         let mut pack = good.clone();
-        let at = pack.windows(said.len()).position(|window| window == said.as_bytes()).unwrap();
-        pack[at + said.len() - 1] ^= 1;
-        assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{said}");
+        let at = pack.windows(field.len()).position(|window| window == field.as_bytes()).unwrap();
+        pack[at + field.len() - 1] ^= 1;
+        assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{field}");
     }
 }

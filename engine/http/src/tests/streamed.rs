@@ -16,10 +16,10 @@ fn reply(length: Option<u64>) -> Reply {
     Reply::open("application/octet-stream", b"first\n".to_vec(), open)
 }
 
-fn said(world: &mut World) -> Vec<u8> {
-    let said = core::mem::take(&mut world.said);
-    world.room += said.len();
-    said
+fn take_output(world: &mut World) -> Vec<u8> {
+    let output = core::mem::take(&mut world.output);
+    world.room += output.len();
+    output
 }
 
 /// A connection with a reply to the request `head`, and the output until the handler is asked for
@@ -34,8 +34,8 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
         "the client waits for the handler"
     );
     assert_eq!(core::mem::take(&mut talk.world.wanted), [7]);
-    let said = String::from_utf8(said(&mut talk.world)).expect("text");
-    (talk, said)
+    let output = String::from_utf8(take_output(&mut talk.world)).expect("text");
+    (talk, output)
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     while talk.world.wanted.is_empty() {
         assert_eq!(talk.session.waits_for(), HttpWaitsFor::SendRoom);
         assert!((40_000..40_020).contains(&talk.session.held_bytes()));
-        body.extend(said(&mut talk.world));
+        body.extend(take_output(&mut talk.world));
         talk.arrive(b"");
     }
-    body.extend(said(&mut talk.world));
+    body.extend(take_output(&mut talk.world));
     assert_eq!(
         (talk.session.held_bytes(), core::mem::take(&mut talk.world.wanted)),
         (0, Vec::from([7]))
@@ -67,11 +67,11 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     assert_eq!(body, [b"9c40\r\n", PIECE, b"\r\n"].concat());
     // The client may already send its next request. It is answered when this reply is over.
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
-    assert!(talk.world.said.is_empty());
+    assert!(talk.world.output.is_empty());
     talk.world.room = 1 << 20;
     talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
-    let rest = String::from_utf8(said(&mut talk.world)).expect("text");
+    let rest = String::from_utf8(take_output(&mut talk.world)).expect("text");
     assert!(
         rest.starts_with("0\r\n\r\nHTTP/1.1 200 OK\r\n") && rest.contains("Hello, world"),
         "{rest}"
@@ -86,18 +86,18 @@ fn without_chunks_the_end_of_the_connection_ends_the_reply() {
         &["GET /app/file HTTP/1.0", "Connection: keep-alive"],
         &["GET /app/file HTTP/1.1", "Connection: close"],
     ] {
-        let (mut talk, said) = begun(head, None);
+        let (mut talk, output) = begun(head, None);
         assert!(
-            !said.contains("Transfer-Encoding") && said.contains("\r\nConnection: close\r\n"),
-            "{said}"
+            !output.contains("Transfer-Encoding") && output.contains("\r\nConnection: close\r\n"),
+            "{output}"
         );
-        assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
+        assert!(output.ends_with("\r\n\r\nfirst\n"), "{output}");
         talk.session.continue_reply(7, b"second\n");
         talk.arrive(b"");
-        assert!(talk.world.said == b"second\n" && !talk.world.closed);
+        assert!(talk.world.output == b"second\n" && !talk.world.closed);
         talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
         talk.arrive(b"");
-        assert!(talk.world.said == b"second\n" && talk.world.closed && talk.world.left == [7]);
+        assert!(talk.world.output == b"second\n" && talk.world.closed && talk.world.left == [7]);
     }
 }
 
@@ -111,7 +111,7 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
     talk.session.continue_reply(7, b"second\nand more than announced");
     talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
-    assert_eq!(said(&mut talk.world), b"second\n");
+    assert_eq!(take_output(&mut talk.world), b"second\n");
     assert!(!talk.world.closed && talk.world.left == [7]);
     assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).status, 200);
 
@@ -119,7 +119,7 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
     talk.session.continue_reply(7, b"second");
     talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(&request(&["GET /hello.txt HTTP/1.1"]).into_bytes());
-    assert_eq!(said(&mut talk.world), b"second");
+    assert_eq!(take_output(&mut talk.world), b"second");
     assert!(
         talk.world.closed && talk.world.left == [7],
         "the client would read the next response as the rest of the body"
@@ -132,7 +132,7 @@ fn a_client_can_detect_a_cut_reply() {
     talk.session.continue_reply(7, b"second");
     talk.session.end_reply(7, ReplyEnd::Cut, &mut talk.world);
     talk.arrive(b"");
-    assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n", "the last chunk is missing");
+    assert_eq!(take_output(&mut talk.world), b"6\r\nsecond\r\n", "the last chunk is missing");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = begun_in_two();
@@ -176,7 +176,7 @@ fn a_stopping_server_completes_client_paced_replies() {
     talk.session.continue_reply(7, b"second");
     talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
-    assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n0\r\n\r\n");
+    assert_eq!(take_output(&mut talk.world), b"6\r\nsecond\r\n0\r\n\r\n");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = begun_in_two();

@@ -71,7 +71,7 @@ fn no_response_begins_without_space_for_its_head() {
     let mut talk = Talk::new();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
     talk.arrive(request(&["GET / HTTP/1.1"]).as_bytes());
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.output.len()), (HttpWaitsFor::SendRoom, 0));
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.arrive(b"");
     assert_eq!(talk.responses(|_| false)[0].status, 200);
@@ -106,7 +106,7 @@ fn an_idle_connection_is_closed_without_a_response() {
     talk.ask(&["GET / HTTP/1.1"]);
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(60)));
     talk.session.deadline_expired(&mut talk.world);
-    assert!(talk.world.closed && talk.world.said.is_empty());
+    assert!(talk.world.closed && talk.world.output.is_empty());
 }
 
 #[test]

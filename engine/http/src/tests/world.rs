@@ -60,7 +60,8 @@ pub(super) struct World {
     site: Site,
     pub(super) response_cache: ResponseCache,
     pub(super) https_policy: HttpsPolicy,
-    pub(super) said: Vec<u8>,
+    /// The bytes that the session has sent, until the test takes them.
+    pub(super) output: Vec<u8>,
     /// The number of bytes that were queued without a copy.
     pub(super) uncopied: usize,
     /// The number of queue operations.
@@ -76,7 +77,7 @@ pub(super) struct World {
     pub(super) closed: bool,
     pub(super) log: Vec<(String, String, u16, u64)>,
     /// The requests that the handler got, and their bodies.
-    pub(super) asked: Vec<Heard>,
+    pub(super) asked: Vec<ReceivedRequest>,
     /// The text of the reply to each request and body, if the handler knows it at once.
     pub(super) known_reply: Option<String>,
     pub(super) bodies: Vec<Vec<u8>>,
@@ -100,7 +101,7 @@ impl World {
             site,
             response_cache,
             https_policy: HttpsPolicy::Optional,
-            said: Vec::new(),
+            output: Vec::new(),
             uncopied: 0,
             queued: 0,
             room: 1 << 20,
@@ -133,7 +134,7 @@ impl Outlet for World {
         assert!(!self.closed);
         self.queued += 1;
         self.room -= bytes.len();
-        self.said.extend_from_slice(bytes);
+        self.output.extend_from_slice(bytes);
     }
 
     fn send_static(&mut self, bytes: &'static [u8]) -> usize {
@@ -143,7 +144,7 @@ impl Outlet for World {
         self.static_room = self.static_room.map(|room| room - count);
         self.room -= count;
         self.uncopied += count;
-        self.said.extend_from_slice(&bytes[..count]);
+        self.output.extend_from_slice(&bytes[..count]);
         count
     }
 
@@ -164,7 +165,7 @@ impl Outlet for World {
         if let Some(shared) = self.shared.as_mut().filter(|_| fits) {
             self.queued += 1;
             self.room -= piece.len();
-            self.said.extend_from_slice(piece.bytes());
+            self.output.extend_from_slice(piece.bytes());
             shared.push(piece);
         }
         fits
@@ -203,13 +204,13 @@ impl Actions for World {
     }
 
     fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply> {
-        self.asked.push(Heard::of(question));
+        self.asked.push(ReceivedRequest::of(question));
         self.known_reply.as_ref().map(|text| Reply::text(Status::Ok, text.clone()))
     }
 
     fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
         assert!(!body.is_empty() || question.body == Announced::Nothing);
-        self.asked.push(Heard::of(question));
+        self.asked.push(ReceivedRequest::of(question));
         self.bodies.push(body);
         self.known_reply.as_ref().map(|text| Reply::text(Status::Ok, text.clone()))
     }
@@ -260,15 +261,15 @@ impl Actions for World {
 
 /// A request that the handler got.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Heard {
+pub(super) struct ReceivedRequest {
     /// Method, path and query, and host.
     pub(super) line: String,
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) body: Announced,
 }
 
-impl Heard {
-    fn of(question: &HandlerRequest<'_>) -> Heard {
+impl ReceivedRequest {
+    fn of(question: &HandlerRequest<'_>) -> ReceivedRequest {
         let HandlerRequest { method, path, query, host, body, .. } = *question;
         let fields = [
             ("authorization", question.authorization),
@@ -282,7 +283,11 @@ impl Heard {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?.to_string())))
             .collect();
-        Heard { line: std::format!("{} {path}?{query} {host}", method.name()), fields, body }
+        ReceivedRequest {
+            line: std::format!("{} {path}?{query} {host}", method.name()),
+            fields,
+            body,
+        }
     }
 }
 
@@ -320,7 +325,7 @@ impl Talk {
     }
 
     pub(super) fn with(site: Site) -> Talk {
-        Talk::begin(World::new(site, ResponseCache::nothing()))
+        Talk::begin(World::new(site, ResponseCache::empty()))
     }
 
     /// The next connection to the same server, with the same response cache.
@@ -383,9 +388,9 @@ impl Talk {
     /// Parses all output since the last call. `is_head` tells which responses answer a HEAD
     /// request.
     pub(super) fn responses(&mut self, is_head: impl Fn(usize) -> bool) -> Vec<Response> {
-        let said = std::mem::take(&mut self.world.said);
-        self.world.room += said.len();
-        let mut rest = said.as_slice();
+        let output = std::mem::take(&mut self.world.output);
+        self.world.room += output.len();
+        let mut rest = output.as_slice();
         let mut responses = Vec::new();
         while !rest.is_empty() {
             let end = rest

@@ -17,9 +17,9 @@ enum FieldRepresentation {
     /// An index of the static or dynamic table.
     Indexed,
     /// A literal that is added to the dynamic table.
-    Kept,
+    WithIndexing,
     /// A literal that is not added to the dynamic table.
-    Said,
+    WithoutIndexing,
     /// A new limit for the dynamic table, instead of a field.
     Limit,
 }
@@ -30,9 +30,9 @@ impl FieldRepresentation {
     fn of(byte: u8) -> (FieldRepresentation, u32) {
         match byte {
             0x80.. => (FieldRepresentation::Indexed, 7),
-            0x40.. => (FieldRepresentation::Kept, 6),
+            0x40.. => (FieldRepresentation::WithIndexing, 6),
             0x20.. => (FieldRepresentation::Limit, 5),
-            _ => (FieldRepresentation::Said, 4),
+            _ => (FieldRepresentation::WithoutIndexing, 4),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Decoder {
             is_at_start = false;
             let mut field = fields.begin();
             self.read(form, number, &mut rest, &mut field)?;
-            if form == FieldRepresentation::Kept {
+            if form == FieldRepresentation::WithIndexing {
                 match field.field() {
                     Some((name, value)) => self.table.add(name, value),
                     None => self.table.clear(),

@@ -16,7 +16,8 @@ pub const FIELDS_MAX: usize = 104;
 /// Bytes that a field counts in addition to its name and its value.
 const FIELD_OVERHEAD: usize = 32;
 
-/// After the longest list there is still space for any field that fits into the dynamic table.
+/// The size of the text buffer, in bytes: the longest list, and any field of the dynamic table
+/// after it.
 const TEXT_BYTES: usize = LIST_BYTES_MAX + TABLE_BYTES_MAX;
 
 /// The fields of a block, in order. Names and values are not validated.

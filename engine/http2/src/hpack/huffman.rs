@@ -33,8 +33,9 @@ const LENGTHS: [u8; END + 1] = [
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Length {
-    /// The first of these codes.
+    /// The smallest code of this length.
     first: u32,
+    /// The number of codes of this length.
     count: u32,
     /// The number of symbols with shorter codes.
     before: u32,
@@ -111,31 +112,31 @@ impl Code {
 ///
 /// Errors: the string contains the end symbol, or its padding is not the start of the end symbol.
 pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), HpackError> {
-    // The highest `there` bits of `window` were read and are not decoded yet.
-    let (mut window, mut there) = (0u64, 0);
+    // The highest `unread` bits of `window` were taken from the string and are not decoded yet.
+    let (mut window, mut unread) = (0u64, 0);
     let mut rest = coded.iter();
     loop {
-        while there <= 56
+        while unread <= 56
             && let Some(byte) = rest.next()
         {
-            window |= u64::from(*byte) << (56 - there);
-            there += 8;
+            window |= u64::from(*byte) << (56 - unread);
+            unread += 8;
         }
         match CODE.find((window >> 32) as u32) {
-            Some((symbol, bits)) if bits <= there => {
+            Some((symbol, bits)) if bits <= unread => {
                 put(u8::try_from(symbol).map_err(|_| HpackError)?);
                 window <<= bits;
-                there -= bits;
+                unread -= bits;
             }
             _ => break,
         }
     }
     let is_padding =
-        there < 8 && window >> 32 == (u64::from(u32::MAX) << (32 - there)) & u64::from(u32::MAX);
+        unread < 8 && window >> 32 == (u64::from(u32::MAX) << (32 - unread)) & u64::from(u32::MAX);
     is_padding.then_some(()).ok_or(HpackError)
 }
 
-/// The code of a symbol as digits, computed by counting as the RFC describes a canonical code.
+/// The code of a symbol as binary digits, computed from the lengths of all smaller codes.
 #[cfg(test)]
 pub(crate) fn bits_of(symbol: usize) -> std::string::String {
     let own = (LENGTHS[symbol], symbol);

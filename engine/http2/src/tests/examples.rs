@@ -6,7 +6,7 @@ use std::vec::Vec;
 use super::speaker::{bytes, decode};
 use crate::Decoder;
 
-fn said(decoder: &mut Decoder, block: &str) -> Vec<String> {
+fn decoded_fields(decoder: &mut Decoder, block: &str) -> Vec<String> {
     let (pairs, _) = decode(decoder, &bytes(block)).unwrap();
     pairs
         .into_iter()
@@ -21,23 +21,23 @@ const FIRST: [&str; 4] =
 fn rfc_7541_field_examples_are_decoded() {
     let mut decoder = Decoder::new();
     let block = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
-    assert_eq!(said(&mut decoder, block), ["custom-key: custom-header"], "C.2.1");
+    assert_eq!(decoded_fields(&mut decoder, block), ["custom-key: custom-header"], "C.2.1");
     assert_eq!(
-        said(&mut decoder, "be"),
+        decoded_fields(&mut decoder, "be"),
         ["custom-key: custom-header"],
         "the field was added to the table"
     );
     assert_eq!(
-        said(&mut decoder, "040c 2f73 616d 706c 652f 7061 7468"),
+        decoded_fields(&mut decoder, "040c 2f73 616d 706c 652f 7061 7468"),
         [":path: /sample/path"],
         "C.2.2"
     );
     assert_eq!(
-        said(&mut decoder, "1008 7061 7373 776f 7264 0673 6563 7265 74"),
+        decoded_fields(&mut decoder, "1008 7061 7373 776f 7264 0673 6563 7265 74"),
         ["password: secret"],
         "C.2.3"
     );
-    assert_eq!(said(&mut decoder, "82"), [":method: GET"], "C.2.4");
+    assert_eq!(decoded_fields(&mut decoder, "82"), [":method: GET"], "C.2.4");
 }
 
 #[test]
@@ -54,14 +54,14 @@ fn rfc_7541_request_examples_are_decoded() {
     ];
     for blocks in [plain, coded] {
         let mut decoder = Decoder::new();
-        assert_eq!(said(&mut decoder, blocks[0]), FIRST);
-        let second = said(&mut decoder, blocks[1]);
+        assert_eq!(decoded_fields(&mut decoder, blocks[0]), FIRST);
+        let second = decoded_fields(&mut decoder, blocks[1]);
         assert_eq!(
             (&second[..4], &second[4..]),
             (&FIRST.map(String::from)[..], &["cache-control: no-cache".into()][..])
         );
         assert_eq!(
-            said(&mut decoder, blocks[2]),
+            decoded_fields(&mut decoder, blocks[2]),
             [
                 ":method: GET",
                 ":scheme: https",
@@ -77,7 +77,7 @@ fn rfc_7541_request_examples_are_decoded() {
 fn rfc_7541_response_examples_are_decoded() {
     let mut decoder = Decoder::new();
     // The block starts with the limit of 256 bytes that the examples in C.6 assume.
-    let first = said(
+    let first = decoded_fields(
         &mut decoder,
         "3fe1 01 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
     );
@@ -87,9 +87,9 @@ fn rfc_7541_response_examples_are_decoded() {
         "location: https://www.example.com",
     ];
     assert_eq!((first[0].as_str(), &first[1..]), (":status: 302", &common.map(String::from)[..]));
-    let second = said(&mut decoder, "4883 640e ffc1 c0bf");
+    let second = decoded_fields(&mut decoder, "4883 640e ffc1 c0bf");
     assert_eq!((second[0].as_str(), &second[1..]), (":status: 307", &common.map(String::from)[..]));
-    let third = said(
+    let third = decoded_fields(
         &mut decoder,
         "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d d7f2 e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 3d50 07",
     );

@@ -18,8 +18,8 @@ proptest! {
     ) {
         let (mut ours, mut theirs) = (Decoder::new(), loona_hpack::Decoder::new());
         for (limit, words) in blocks {
-            let said: Vec<Word> = limit.map(Word::Limit).into_iter().chain(words).collect();
-            let block = block(&said);
+            let items: Vec<Word> = limit.map(Word::Limit).into_iter().chain(words).collect();
+            let block = block(&items);
             match (decode(&mut ours, &block), theirs.decode(&block)) {
                 (Ok((pairs, false)), Ok(expected)) => prop_assert_eq!(pairs, expected),
                 (Ok((pairs, true)), Ok(expected)) => prop_assert!(pairs.len() < expected.len()),

@@ -41,8 +41,8 @@ pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
 impl StreamList {
-    /// Passes the oldest waiting request, or its body, to the handler, if no other request is
-    /// there. Returns whether the handler has replied at once.
+    /// Passes the oldest waiting request, or its body, to the handler, if no other request is with
+    /// the handler. Returns whether the handler has replied at once.
     #[cold]
     #[inline(never)]
     pub(in crate::h2) fn ask_next(&mut self, actions: &mut impl Actions) -> bool {
@@ -148,7 +148,7 @@ impl StreamList {
         };
         upload.piece_taken(number);
         upload.hand_over(actions);
-        (self.has_waiting_requests, self.has_untold) = (true, true);
+        (self.has_waiting_requests, self.has_unreported) = (true, true);
         true
     }
 
@@ -158,8 +158,8 @@ impl StreamList {
         let Some(stream) = self.get_mut(id) else { return };
         let stream::Expect::Upload(handler_stream) = &mut stream.expect else { return };
         if handler_stream.frame_comes(frame_bytes) {
-            self.has_brought = true;
-            self.has_untold = true;
+            self.has_upload_progress = true;
+            self.has_unreported = true;
         }
     }
 
@@ -169,10 +169,10 @@ impl StreamList {
         output: &StreamOutput,
         actions: &mut impl Actions,
     ) -> bool {
-        if self.has_untold {
+        if self.has_unreported {
             self.open_all_windows(output, actions);
         }
-        !self.has_untold
+        !self.has_unreported
     }
 
     /// Opens the windows of admitted bodies, until there is no buffer space for another update.
@@ -181,16 +181,22 @@ impl StreamList {
     fn open_all_windows(&mut self, output: &StreamOutput, actions: &mut impl Actions) {
         for stream in &mut self.list {
             let stream::Expect::Upload(handler_stream) = &mut stream.expect else { continue };
-            let untold = handler_stream.untold();
-            if untold as usize >= STRIDE_BYTES {
+            let unreported = handler_stream.unreported();
+            if unreported as usize >= STRIDE_BYTES {
                 if !output.has_room(actions) {
                     return;
                 }
-                handler_stream.told(untold);
-                send_frame(FrameType::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
+                handler_stream.reported(unreported);
+                send_frame(
+                    FrameType::WindowUpdate,
+                    0,
+                    stream.id,
+                    &unreported.to_be_bytes(),
+                    actions,
+                );
             }
         }
-        self.has_untold = false;
+        self.has_unreported = false;
     }
 
     /// The body of a request has ended, or is too long to wait for.
@@ -245,7 +251,7 @@ impl StreamList {
                     .upload_mut()
                     .into_iter()
                     .for_each(|upload| upload.hand_over(actions));
-                self.has_untold = true;
+                self.has_unreported = true;
             }
         }
         Ok(())

@@ -53,7 +53,7 @@ impl StreamList {
         }
     }
 
-    /// The shortest of the silences that the open replies at the pace of a handler allow.
+    /// The shortest silence that an open reply at the pace of a handler allows.
     pub(in crate::h2) fn silence(&self) -> Option<Micros> {
         self.list.iter().filter_map(Stream::silence).min()
     }

@@ -232,9 +232,9 @@ fn unknown_and_late_frames_are_ignored() {
         );
     }
     client.arrive(&frame(FrameType::Ping, 0, 0, b"12345678"));
-    let said = client.frames();
+    let frames = client.frames();
     assert_eq!(
-        (said[0].kind, said[0].flags, said[0].payload.as_slice()),
+        (frames[0].kind, frames[0].flags, frames[0].payload.as_slice()),
         (FrameType::Ping, 1, &b"12345678"[..])
     );
     client.assert_lives();

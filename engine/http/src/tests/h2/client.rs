@@ -112,7 +112,7 @@ pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
 impl Client {
     /// A client that has sent nothing yet.
     pub(in crate::tests) fn silent() -> Client {
-        let mut world = World::new(site(&files()), ResponseCache::nothing());
+        let mut world = World::new(site(&files()), ResponseCache::empty());
         Client {
             session: Http2Session::connected(&mut world),
             world,
@@ -125,8 +125,8 @@ impl Client {
     pub(in crate::tests) fn with(own: &[(u16, u32)]) -> Client {
         let mut client = Client::silent();
         client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
-        let said = client.frames();
-        let kinds: Vec<_> = said.iter().map(|frame| (frame.kind, frame.flags)).collect();
+        let frames = client.frames();
+        let kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.flags)).collect();
         assert_eq!(kinds, [(FrameType::Settings, 0), (FrameType::Settings, flags::ACK)]);
         client
     }
@@ -175,9 +175,9 @@ impl Client {
 
     /// All frames of the server since the last call.
     pub(in crate::tests) fn frames(&mut self) -> Vec<Frame> {
-        let said = std::mem::take(&mut self.world.said);
-        self.world.room += said.len();
-        let mut rest = said.as_slice();
+        let output = std::mem::take(&mut self.world.output);
+        self.world.room += output.len();
+        let mut rest = output.as_slice();
         let mut frames = Vec::new();
         while let Some(head) = FrameHead::parse(rest) {
             let end = FRAME_HEAD_BYTES + head.length as usize;

@@ -14,7 +14,7 @@ use super::client::{
     Client, END_HEADERS, END_STREAM, ask, block, fields, frame, get, settings, window,
 };
 use crate::h2::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
-use crate::tests::world::{HELLO, Heard};
+use crate::tests::world::{HELLO, ReceivedRequest};
 use crate::{Announced, HttpWaitsFor, Reply, Status};
 
 /// The longest body that the handler admits.
@@ -40,7 +40,7 @@ fn text(text: &str) -> Reply {
 }
 
 fn lines(client: &Client) -> Vec<&str> {
-    client.world.asked.iter().map(|heard| heard.line.as_str()).collect()
+    client.world.asked.iter().map(|received| received.line.as_str()).collect()
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn an_http2_request_reaches_its_handler_as_over_http1() {
     let passed = [("cookie", "a=1; b=2"), ("origin", "null"), ("user-agent", "test/1")];
     let fields = passed.map(|(name, value)| (name, value.to_string())).to_vec();
     let line = "GET /app/x y?z web.test".to_string();
-    assert_eq!(client.world.asked, [Heard { line, fields, body: Announced::Nothing }]);
+    assert_eq!(client.world.asked, [ReceivedRequest { line, fields, body: Announced::Nothing }]);
     client.reply(text(""));
     client.answers();
     let answer = client.ask(3, "POST", "/app/page", &[]);
@@ -381,8 +381,8 @@ fn a_stopping_server_answers_open_http2_requests() {
     assert_eq!(client.answers()[&1].body, b"1");
     client.reply(text("2"));
     assert!(client.world.closed);
-    let said = client.frames();
-    assert_eq!(said.iter().find(|frame| frame.kind == FrameType::Data).unwrap().payload, b"2");
+    let frames = client.frames();
+    assert_eq!(frames.iter().find(|frame| frame.kind == FrameType::Data).unwrap().payload, b"2");
 }
 
 #[test]
@@ -407,11 +407,11 @@ enum TestRequest {
     Form { parts: usize, is_announced: bool },
 }
 
-/// Sends `wishes`. `picks` decides the order of the DATA frames, and the bytes arrive in pieces of
-/// `lengths` bytes. The handler admits bodies and replies as soon as it may. Returns the responses
-/// by stream, and the bodies.
-fn carried_out(
-    wishes: &[TestRequest],
+/// Sends all `requests`. `picks` decides the order of the DATA frames, and the bytes arrive in
+/// pieces of `lengths` bytes. The handler admits bodies and replies as soon as it may. Returns the
+/// responses by stream, and the bodies.
+fn all_replies(
+    requests: &[TestRequest],
     picks: &[usize],
     lengths: &[usize],
     room: usize,
@@ -427,9 +427,9 @@ fn carried_out(
         bytes.extend(frame(FrameType::Data, flags, stream, &[stream as u8; 300]));
         open.retain(|(_, left)| *left > 0);
     };
-    for (nth, wish) in wishes.iter().enumerate() {
+    for (nth, request) in requests.iter().enumerate() {
         let stream = 2 * nth as u32 + 1;
-        bytes.extend(match *wish {
+        bytes.extend(match *request {
             TestRequest::File => get(stream, "/hello.txt"),
             TestRequest::Page => get(stream, "/app/page"),
             TestRequest::Form { parts, is_announced } => {
@@ -447,14 +447,14 @@ fn carried_out(
         some_data(&mut open, &mut bytes, picks.next().unwrap_or(0));
     }
     let mut client = Client::silent();
-    let (mut rest, mut answered, mut bodies, mut said) = (bytes.as_slice(), 0, 0, Vec::new());
+    let (mut rest, mut answered, mut bodies, mut output) = (bytes.as_slice(), 0, 0, Vec::new());
     for length in lengths.iter().copied().chain([usize::MAX]) {
         let (piece, after) = rest.split_at(length.min(rest.len()));
         client.world.room = room;
         client.arrive(piece);
         rest = after;
         for _ in 0..500 {
-            said.append(&mut client.world.said);
+            output.append(&mut client.world.output);
             client.world.room = room;
             client.arrive(b"");
             if client.world.asked.len() == answered {
@@ -469,7 +469,7 @@ fn carried_out(
         }
     }
     assert!(!client.world.closed && client.kept.is_empty() && client.world.admitted == 0);
-    client.world.said = said;
+    client.world.output = output;
     let answers = client.answers();
     assert!(answers.values().all(|answer| answer.is_over && answer.reset.is_none()));
     let mut bodies = client.world.bodies;
@@ -477,7 +477,7 @@ fn carried_out(
     (answers.into_iter().map(|(stream, answer)| (stream, answer.body)).collect(), bodies)
 }
 
-fn wish() -> impl Strategy<Value = TestRequest> {
+fn request() -> impl Strategy<Value = TestRequest> {
     prop_oneof![
         Just(TestRequest::File),
         Just(TestRequest::Page),
@@ -489,17 +489,17 @@ fn wish() -> impl Strategy<Value = TestRequest> {
 proptest! {
     #[test]
     fn interleaved_requests_and_bodies_get_their_own_replies(
-        wishes in prop::collection::vec(wish(), 1..8), picks in prop::collection::vec(0usize..8, 0..40),
+        requests in prop::collection::vec(request(), 1..8), picks in prop::collection::vec(0usize..8, 0..40),
         lengths in prop::collection::vec(0usize..400, 0..12), room in 3500usize..20_000,
     ) {
-        let (answers, bodies) = carried_out(&wishes, &picks, &lengths, room);
+        let (answers, bodies) = all_replies(&requests, &picks, &lengths, room);
         let mut expected_bodies: Vec<Vec<u8>> = Vec::new();
-        for (nth, wish) in wishes.iter().enumerate() {
+        for (nth, request) in requests.iter().enumerate() {
             let stream = 2 * nth as u32 + 1;
-            let expected: &[u8] = if let TestRequest::File = wish { HELLO } else { b"replied" };
+            let expected: &[u8] = if let TestRequest::File = request { HELLO } else { b"replied" };
             let answer: Option<String> = answers.get(&stream).map(|body| String::from_utf8_lossy(body).into_owned());
-            prop_assert_eq!(answer.as_deref().map(str::as_bytes), Some(expected), "{}: {:?}", stream, wish);
-            if let TestRequest::Form { parts, .. } = wish {
+            prop_assert_eq!(answer.as_deref().map(str::as_bytes), Some(expected), "{}: {:?}", stream, request);
+            if let TestRequest::Form { parts, .. } = request {
                 expected_bodies.push(vec![stream as u8; 300 * parts]);
             }
         }

@@ -11,7 +11,7 @@ use crate::HttpWaitsFor;
 /// The output for `bytes` if they arrive in pieces of `lengths` bytes, and `room` bytes of buffer
 /// space are available at a time. Also returns whether the connection was closed, and the length of
 /// the log.
-fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) {
+fn output_of(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) {
     let mut client = Client::silent();
     let mut rest = bytes;
     let (mut all, mut waits) = (Vec::new(), 0);
@@ -20,13 +20,13 @@ fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) 
         client.world.room = room;
         client.arrive(piece);
         rest = after;
-        all.append(&mut client.world.said);
+        all.append(&mut client.world.output);
         while client.session.waits_for() == HttpWaitsFor::SendRoom {
             waits += 1;
             assert!(waits < 5_000, "any buffer space makes progress");
             client.world.room = room;
             client.arrive(b"");
-            all.append(&mut client.world.said);
+            all.append(&mut client.world.output);
         }
     }
     (all, client.world.closed, client.world.log.len())
@@ -60,7 +60,7 @@ proptest! {
         let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
         // Only the log is compared. If windows are shut, the order of sending may depend on the
         // segmentation.
-        let (whole, cut) = (said(&bytes, &[], 1 << 20), said(&bytes, &lengths, 1 << 20));
+        let (whole, cut) = (output_of(&bytes, &[], 1 << 20), output_of(&bytes, &lengths, 1 << 20));
         prop_assert_eq!((whole.1, whole.2), (cut.1, cut.2));
     }
 
@@ -69,8 +69,8 @@ proptest! {
         pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..20), room in 3500usize..9000,
     ) {
         let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
-        let (_, closed, answered) = said(&bytes, &lengths, room);
-        let (_, closed_too, answered_too) = said(&bytes, &lengths, 1 << 20);
+        let (_, closed, answered) = output_of(&bytes, &lengths, room);
+        let (_, closed_too, answered_too) = output_of(&bytes, &lengths, 1 << 20);
         prop_assert_eq!((closed, answered), (closed_too, answered_too));
     }
 
@@ -78,7 +78,7 @@ proptest! {
     fn no_bytes_break_an_http2_connection(
         bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12),
     ) {
-        said(&[PREFACE.as_slice(), &settings(&[]), &bytes].concat(), &lengths, 5000);
-        said(&bytes, &lengths, 5000);
+        output_of(&[PREFACE.as_slice(), &settings(&[]), &bytes].concat(), &lengths, 5000);
+        output_of(&bytes, &lengths, 5000);
     }
 }

@@ -17,10 +17,10 @@ fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> ClientResponse {
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let response = Talk::new().ask(&head);
     let status = [(":status".into(), std::format!("{}", response.status))];
-    let said = response.fields.into_iter().filter(|(name, _)| name != "Connection");
+    let sent_fields = response.fields.into_iter().filter(|(name, _)| name != "Connection");
     let fields = status
         .into_iter()
-        .chain(said.map(|(name, value)| (name.to_ascii_lowercase(), value)))
+        .chain(sent_fields.map(|(name, value)| (name.to_ascii_lowercase(), value)))
         .collect();
     ClientResponse { fields, body: response.body, is_over: true, reset: None }
 }

@@ -21,9 +21,9 @@ fn client(own: &[(u16, u32)]) -> Client {
     let mut files = files();
     files.insert("/large".to_string(), file("text/plain", &large()));
     let mut client = Client::with(own);
-    let World { said, .. } =
-        std::mem::replace(&mut client.world, World::new(site(&files), ResponseCache::nothing()));
-    assert!(said.is_empty());
+    let World { output, .. } =
+        std::mem::replace(&mut client.world, World::new(site(&files), ResponseCache::empty()));
+    assert!(output.is_empty());
     client
 }
 
@@ -94,7 +94,7 @@ fn a_window_may_be_tiny_or_become_negative() {
 }
 
 #[test]
-fn a_multipart_body_passes_small_windows_and_space() {
+fn a_multipart_body_is_sent_through_small_windows() {
     let mut client = client(&[(4, 2000)]);
     let whole = {
         let mut other = Client::new();
@@ -264,9 +264,10 @@ fn the_connection_window_opens_as_soon_as_there_is_space() {
     assert_eq!((client.session.waits_for(), client.frames()), (HttpWaitsFor::SendRoom, Vec::new()));
     client.world.room = 1 << 20;
     client.arrive(&[]);
-    let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
+    let updates =
+        client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        updates.collect::<Vec<_>>(),
         [(FrameType::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]
     );
     assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
@@ -280,18 +281,18 @@ fn a_stream_window_opens_as_soon_as_there_is_space() {
     client.world.room = 0;
     client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
     // Raises the buffer space until it is enough for one of the two window updates.
-    let mut told = |room| {
+    let mut updates = |room| {
         client.world.room = room;
         client.arrive(&[]);
-        let told =
+        let updates =
             client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
-        (told.collect::<Vec<_>>(), client.session.waits_for())
+        (updates.collect::<Vec<_>>(), client.session.waits_for())
     };
     let opens =
         |stream| Vec::from([(FrameType::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
-    let first = (1..).map(&mut told).find(|(told, _)| !told.is_empty());
+    let first = (1..).map(&mut updates).find(|(updates, _)| !updates.is_empty());
     assert_eq!(first, Some((opens(0), HttpWaitsFor::SendRoom)));
-    assert_eq!(told(1 << 20), (opens(1), HttpWaitsFor::Bytes));
+    assert_eq!(updates(1 << 20), (opens(1), HttpWaitsFor::Bytes));
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn nothing_is_sent_after_the_end_of_a_connection() {
     assert_eq!(client.session.waits_for(), HttpWaitsFor::SendRoom);
     client.session.peer_closed(&mut client.world);
     client.world.static_room = None;
-    let said = client.world.said.len();
+    let output = client.world.output.len();
     client.session.bytes_arrived(b"", &mut client.world);
-    assert_eq!(client.world.said.len(), said);
+    assert_eq!(client.world.output.len(), output);
 }

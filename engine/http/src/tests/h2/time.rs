@@ -77,9 +77,9 @@ fn a_stopping_http2_server_answers_open_requests() {
     client.arrive(&get(1, "/hello.txt"));
     client.frames();
     client.session.stopping(&mut client.world);
-    let said = client.frames();
+    let frames = client.frames();
     assert_eq!(
-        (said.len(), said[0].kind, said[0].payload.as_slice()),
+        (frames.len(), frames[0].kind, frames[0].payload.as_slice()),
         (1, FrameType::GoAway, &[0, 0, 0, 1, 0, 0, 0, 0][..])
     );
     client.arrive(&get(3, "/hello.txt"));
