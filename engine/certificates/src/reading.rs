@@ -51,7 +51,8 @@ impl Certificates {
     /// Starts to read the certificates stored before the restart, if TLS is configured.
     pub fn begin_reading(&mut self, cx: &CertificateContext<'_>) {
         let store = &cx.store.own.store;
-        let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else {
+        let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().has_certificates())
+        else {
             return;
         };
         let messages = store.messages(account, INBOX);

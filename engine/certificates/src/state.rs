@@ -160,7 +160,7 @@ impl Certificates {
 
     /// Whether the account for certificates must be created.
     pub fn wants_account(connections: &Connections, store: &ShardedStore) -> bool {
-        connections.tls().is_there() && store.own.store.find(ACCOUNT).is_none()
+        connections.tls().has_certificates() && store.own.store.find(ACCOUNT).is_none()
     }
 
     /// Whether uploads wait.

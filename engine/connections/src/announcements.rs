@@ -6,7 +6,7 @@ use core::fmt::Write;
 use machine::{ConsoleLines, CoreId};
 use net::{Counter, Ipv4Interface, Net};
 
-/// The machine has a new address, or has lost its address.
+/// Prints the new IPv4 address of the machine, or that it has none.
 pub fn announce_address(address: Option<Ipv4Interface>, console: &mut ConsoleLines) {
     match address {
         Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
@@ -14,7 +14,7 @@ pub fn announce_address(address: Option<Ipv4Interface>, console: &mut ConsoleLin
     }
 }
 
-/// The IPv6 addresses have changed.
+/// Prints the IPv6 addresses of the machine, after a change.
 pub fn announce_ipv6_addresses(net: &Net, console: &mut ConsoleLines) {
     let mut text = String::new();
     for own in net.ipv6_addresses() {
@@ -28,7 +28,7 @@ pub fn announce_ipv6_addresses(net: &Net, console: &mut ConsoleLines) {
     console.print(format_args!("net: {text}"));
 }
 
-/// One core's part of the load, and how long frames from other cores waited.
+/// Prints the core's part of the load, and how long frames from other cores waited.
 pub fn announce_share(core: CoreId, net: &Net, console: &mut ConsoleLines) {
     let counters = net.counters();
     let (accepted, passed) = (counters.of(Counter::Accepted), counters.of(Counter::PassedIn));

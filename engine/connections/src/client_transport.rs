@@ -26,15 +26,15 @@ const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 /// An event of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransportEvent {
-    /// It is established.
+    /// The connection is established.
     Made,
-    /// It has buffer space again.
+    /// The connection has buffer space again.
     Room,
-    /// Bytes wait in it.
+    /// Received bytes wait in the connection.
     Bytes,
-    /// Its handshake has its turn.
+    /// The next step of the handshake may run.
     Turn,
-    /// It is over, or has lasted too long.
+    /// The connection has ended, or its time limit has passed.
     Over,
 }
 
@@ -42,8 +42,10 @@ pub enum TransportEvent {
 pub struct ClientTransport {
     connection: ConnectionId,
     security: TransportSecurity,
-    /// The identity that the host must prove in TLS, and the name by which it is called.
+    /// The identity that the host must prove in TLS.
     identity: ServerIdentity,
+    /// The host's name, or its address if the certificate must prove the address. TLS sends the
+    /// name.
     called: Option<String>,
     /// The fault in the host's certificate.
     fault: Option<CertificateFault>,
@@ -73,7 +75,7 @@ enum HandshakeWait {
 
 impl ClientTransport {
     /// Connects to a host, for `owner`. `called`: the host's name, or its address if the
-    /// certificate must prove the address. `None`: no connection is available.
+    /// certificate must prove the address. Returns `None` if no connection is available.
     pub fn to(
         address: SocketAddr,
         identity: ServerIdentity,
@@ -221,7 +223,7 @@ impl ClientTransport {
         connections.enter(TurnGate::Handshake, self.connection.0);
     }
 
-    /// The handshake has its turn.
+    /// Does one step of the handshake, which has its turn at the gate.
     pub fn step(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         let TransportSecurity::Handshake(awaited, _) = &mut self.security else { return };
         *awaited = HandshakeWait::Bytes;

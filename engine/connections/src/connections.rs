@@ -197,7 +197,7 @@ impl Connections {
     }
 
     /// The network has reported that the connection is over.
-    pub fn is_over(&mut self, connection: ConnectionId) {
+    pub fn connection_ended(&mut self, connection: ConnectionId) {
         if !self.closing.is_empty() {
             self.closing.retain(|(_, closing)| *closing != connection);
         }
@@ -370,11 +370,11 @@ impl Connections {
                 tls.work(bytes, out)
             }
         };
-        let Some(words) = out.get(..progress.written) else {
+        let Some(output) = out.get(..progress.written) else {
             unreachable!("more bytes written than there is room for")
         };
         // Without all of this output the peer cannot continue the handshake.
-        if !words.is_empty() && self.net.send(turn.now, connection, words) < words.len() {
+        if !output.is_empty() && self.net.send(turn.now, connection, output) < output.len() {
             self.reset(connection);
         }
         (progress.done, progress.event)

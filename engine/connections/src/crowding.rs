@@ -45,8 +45,8 @@ pub struct Crowding {
 }
 
 impl Crowding {
-    /// The share above which an address loses idle connections: half of the largest share. `None`
-    /// if connections are not short.
+    /// The share above which an address loses idle connections: half of the largest share, and at
+    /// least [`SHARE_FAIR`]. `None` if connections are not short.
     pub fn share(
         &mut self,
         turn: Turn,

@@ -9,19 +9,20 @@ use tls::{Failure, FailureCategory, NegotiatedParameters};
 /// only if it was refused for lack of space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {
-    /// They were completed.
+    /// Completed handshakes.
     pub established: u64,
-    /// They were completed with a session ticket.
+    /// Handshakes that were completed with a session ticket. They also count in `established`.
     pub resumed: u64,
-    /// They were refused: too many handshakes or connections, or the machine was about to stop.
+    /// Handshakes that were refused: too many handshakes or connections, or the machine was about
+    /// to stop.
     pub turned_away: u64,
-    /// They took too long, or made no progress while there were many.
+    /// Handshakes that took too long, or made no progress while there were many.
     pub late: u64,
-    /// The two sides shared no version, algorithm or protocol.
+    /// Handshakes of two sides that shared no version, algorithm or protocol.
     pub no_common_ground: u64,
-    /// The client's bytes were not TLS, or were changed on the way.
+    /// Handshakes in which the client's bytes were not TLS, or were changed on the way.
     pub broken: u64,
-    /// The client rejected us, or disconnected.
+    /// Handshakes in which the client rejected us or disconnected.
     pub given_up: u64,
 }
 

@@ -29,7 +29,7 @@ use tls::{
 
 use crate::outcomes::Handshakes;
 
-/// The least plaintext for a new record at the end of a block that is in use.
+/// The least plaintext, in bytes, for which a new record begins at the end of a block in use.
 const RECORD_BYTES_LEAST: usize = 256;
 
 /// One in this many connections may be in a handshake.
@@ -62,9 +62,9 @@ pub struct TlsTable {
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
-    /// Settings for outgoing connections: without a required identity, and with an identity proved
-    /// by authorities.
+    /// Settings for outgoing connections that accept any identity.
     for_any_certificate: Option<ClientSettings>,
+    /// Settings for outgoing connections to hosts that authorities must vouch for.
     for_vouched: Option<ClientSettings>,
     /// Handshakes of outgoing connections. There are at most as many as delivery attempts.
     calls: usize,
@@ -114,7 +114,7 @@ impl TlsTable {
     /// Uses these certificates for new connections. Open connections stay, and tickets stay valid:
     /// they were given over TLS to clients that had accepted a certificate.
     pub fn show(&mut self, certificates: Vec<Certificate>) {
-        if self.is_there() {
+        if self.has_certificates() {
             self.settings = settings(&certificates, &self.clock, &self.tickets);
             self.certificates = certificates;
         }
@@ -122,8 +122,9 @@ impl TlsTable {
 
     /// Checks whether browsers trust the certificates. Returns whether that has changed.
     pub fn judge_certificates(&mut self, now: UnixTime) -> bool {
-        let is_believed = |certificate| self.browser_authorities.believe(certificate, now);
-        let is_publicly_trusted = self.is_there() && self.certificates.iter().all(is_believed);
+        let is_trusted = |certificate| self.browser_authorities.trusts(certificate, now);
+        let is_publicly_trusted =
+            self.has_certificates() && self.certificates.iter().all(is_trusted);
         core::mem::replace(&mut self.is_publicly_trusted, is_publicly_trusted)
             != is_publicly_trusted
     }
@@ -134,7 +135,7 @@ impl TlsTable {
     }
 
     /// Whether the machine has TLS.
-    pub fn is_there(&self) -> bool {
+    pub fn has_certificates(&self) -> bool {
         !self.certificates.is_empty()
     }
 
@@ -149,7 +150,7 @@ impl TlsTable {
     }
 
     /// Whether one of the certificates is for this host name.
-    pub fn is_named(&self, host: &str) -> bool {
+    pub fn has_certificate_for(&self, host: &str) -> bool {
         self.certificates.iter().any(|certificate| certificate.is_for(host))
     }
 
@@ -209,7 +210,10 @@ impl TlsTable {
         };
         let begun = client.and_then(|client| Connection::connect(&client, host).ok());
         let place = self.place(connection);
-        assert!(place.is_none(), "a connection's slot is taken again only after its courier ended");
+        assert!(
+            place.is_none(),
+            "a connection's slot is taken again only after its owner released it"
+        );
         *place = begun.map(Box::new);
         let has_begun = place.is_some();
         self.calls += usize::from(has_begun);
@@ -221,7 +225,7 @@ impl TlsTable {
         self.calls -= 1;
     }
 
-    /// Whether the client has sent anything yet.
+    /// Whether the handshake has begun. A client begins it with its first byte.
     pub fn has_begun(&self, connection: ConnectionId) -> bool {
         self.of(connection).is_some()
     }
@@ -287,7 +291,8 @@ impl TlsTable {
         &mut self.outcomes
     }
 
-    /// The parts for a step of the connection's handshake, if it uses TLS.
+    /// The TLS state of the connection, the output buffer and the clock, if the connection uses
+    /// TLS.
     #[inline]
     pub(crate) fn at_work(
         &mut self,

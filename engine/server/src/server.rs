@@ -88,7 +88,7 @@ impl Server {
                     match self.parts.connections.owner(connection) {
                         Owner::Session => {
                             self.let_sessions(|sessions, cx| sessions.ends(connection.0, cx));
-                            self.parts.connections.is_over(connection);
+                            self.parts.connections.connection_ended(connection);
                         }
                         owner => self.owner_event(owner, connection, TransportEvent::Over),
                     }

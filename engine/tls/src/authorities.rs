@@ -96,7 +96,7 @@ impl Authorities {
 
     /// Whether the certificate is valid at the time `now`, and its chain ends at one of these
     /// authorities (RFC 5280 section 6).
-    pub fn believe(&self, certificate: &Certificate, now: UnixTime) -> bool {
+    pub fn trusts(&self, certificate: &Certificate, now: UnixTime) -> bool {
         let key = certificate.key();
         let Some((own, others)) = key.cert.split_first() else { return false };
         let Ok(own) = ParsedCertificate::try_from(own) else { return false };

@@ -234,6 +234,7 @@ impl fmt::Display for Day {
     }
 }
 
+/// Whether the certificate has an RSA key of more than [`RSA_BITS_MAX`] bits.
 fn is_slow(certificate: &x509_cert::Certificate) -> bool {
     let key = certificate.tbs_certificate().subject_public_key_info();
     key.algorithm.oid == RSA

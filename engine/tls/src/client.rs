@@ -2,11 +2,11 @@
 //! prove.
 //!
 //! Most MX hosts have no certificate of a trusted authority. If we required one, their mail would
-//! be sent without TLS. So we accept any certificate, unless a policy requires a certain one. Then
-//! a passive listener cannot read the mail. An active attacker in the path could also remove the
-//! offer of TLS (RFC 7435 section 1.2, RFC 3207 section 6). The signature of such a server would
-//! prove no more, so it is not verified. So we accept even certificates and algorithms that
-//! libraries do not support.
+//! be sent without TLS. So we accept any certificate, unless a policy requires a certain one. Even
+//! with an unchecked certificate, a passive listener cannot read the mail. A check would not stop
+//! an active attacker, which could remove the offer of TLS (RFC 7435 section 1.2, RFC 3207 section
+//! 6). The signature of an unchecked server proves nothing, so it is not verified. So we accept
+//! even certificates and algorithms that libraries do not support.
 //!
 //! If a policy exists, the server must show a certificate that matches the policy, and must have
 //! the key of the certificate. The policy is either the TLSA records that its domain publishes
@@ -34,7 +34,7 @@ use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
 
 use crate::authorities::{Authorities, AuthorityPolicy};
 use crate::clock::Clock;
-use crate::dane::{Named, Published};
+use crate::dane::{DanePolicy, Published};
 use crate::hybrid::X25519_MLKEM768;
 use crate::settings::SettingsError;
 
@@ -50,7 +50,7 @@ impl ClientSettings {
     ///
     /// Errors: rustls refuses the settings.
     pub fn for_any_certificate(clock: &Clock) -> Result<ClientSettings, SettingsError> {
-        ClientSettings::new(clock, Arc::new(Anybody))
+        ClientSettings::new(clock, Arc::new(AcceptAll))
     }
 
     /// Settings for a server that must match one of the TLSA records `published`. `domain`: the
@@ -62,7 +62,7 @@ impl ClientSettings {
         domain: &str,
         clock: &Clock,
     ) -> Result<ClientSettings, SettingsError> {
-        ClientSettings::new(clock, Arc::new(PolicyVerifier::by(Named::new(published, domain))))
+        ClientSettings::new(clock, Arc::new(PolicyVerifier::by(DanePolicy::new(published, domain))))
     }
 
     /// Settings for a server that must prove its name, which may be an IP address, by
@@ -120,9 +120,9 @@ const SCHEMES: [SignatureScheme; 11] = [
 
 /// A verifier that accepts every server.
 #[derive(Debug)]
-struct Anybody;
+struct AcceptAll;
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAll {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -237,9 +237,9 @@ impl Connection {
 
     /// Makes the key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
-    pub(crate) fn leave(&mut self, left: u64) {
+    pub(crate) fn set_records_left(&mut self, left: u64) {
         if let Expect::Traffic(traffic) = &mut self.expect {
-            traffic.leave(left);
+            traffic.set_records_left(left);
         }
     }
 }

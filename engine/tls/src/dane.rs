@@ -49,12 +49,14 @@ enum Selector {
     Key,
 }
 
-/// The form in which a record has this part.
+/// The form in which a record has the selected part of the certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Matching {
-    /// Full(0)
+    /// Full(0): the part itself.
     Whole,
+    /// SHA2-256(1)
     Sha256,
+    /// SHA2-512(2)
     Sha512,
 }
 
@@ -81,7 +83,7 @@ impl Published {
     }
 
     /// Whether the record describes this certificate.
-    fn is_of(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn describes(&self, certificate: &CertificateDer<'_>) -> bool {
         let key = match self.selector {
             Selector::Certificate => None,
             Selector::Key => match ParsedCertificate::try_from(certificate) {
@@ -100,7 +102,7 @@ impl Published {
 
 /// The policy that a server must match one of these TLSA records.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct DanePolicy {
     published: Vec<Published>,
     /// The recipient domain. If the certificate chains to a published authority, it may be for this
     /// domain instead of the server's name (RFC 7672 section 3.2.2). `None` if the domain is not a
@@ -108,21 +110,24 @@ pub(crate) struct Named {
     domain: Option<ServerName<'static>>,
 }
 
-impl Named {
-    pub(crate) fn new(published: Vec<Published>, domain: &str) -> Named {
-        Named { published, domain: ServerName::try_from(domain).ok().map(|name| name.to_owned()) }
+impl DanePolicy {
+    pub(crate) fn new(published: Vec<Published>, domain: &str) -> DanePolicy {
+        DanePolicy {
+            published,
+            domain: ServerName::try_from(domain).ok().map(|name| name.to_owned()),
+        }
     }
 
     fn of(&self, usage: CertificateUsage) -> impl Iterator<Item = &Published> {
         self.published.iter().filter(move |published| published.usage == usage)
     }
 
-    /// Checks that the certificate is valid today, chains to a published authority that the server
-    /// has sent the certificate of, and is for the server's name or the domain.
-    fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
+    /// Checks that the server has sent the certificate of a published authority. The server's own
+    /// certificate must chain to it, be valid today, and be for the server's name or the domain.
+    fn check_authority(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         let is_published = |shown: &&CertificateDer<'_>| {
-            self.of(CertificateUsage::Authority).any(|one| one.is_of(shown))
+            self.of(CertificateUsage::Authority).any(|one| one.describes(shown))
         };
         for certificate in evidence.others.iter().filter(is_published) {
             authorities.add(certificate.clone())?;
@@ -135,12 +140,12 @@ impl Named {
     }
 }
 
-impl CertificatePolicy for Named {
+impl CertificatePolicy for DanePolicy {
     fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
-        if self.of(CertificateUsage::Own).any(|published| published.is_of(evidence.own)) {
+        if self.of(CertificateUsage::Own).any(|published| published.describes(evidence.own)) {
             return Ok(());
         }
-        self.is_vouched_for(evidence)
+        self.check_authority(evidence)
             .map_err(|_| CertificateError::ApplicationVerificationFailure.into())
     }
 }

@@ -1,4 +1,5 @@
-//! A handshake. rustls has its state machine, and gets one record at a time from this file.
+//! A handshake. rustls has the state machine of the handshake, and gets one record at a time from
+//! this file.
 //!
 //! So one call does at most one operation with the private key. Bytes that follow the handshake in
 //! the same segment are left to [`crate::traffic`].
@@ -47,7 +48,7 @@ enum Side {
 }
 
 /// The result of one call of rustls.
-enum Went {
+enum CallResult {
     /// This number of bytes was written, and must be sent.
     Wrote(usize),
     /// The output does not fit into the buffer.
@@ -135,29 +136,29 @@ impl Handshake {
         let (mut done, mut written) = (0, 0);
         loop {
             let rest = bytes.get_mut(done..end).unwrap_or_default();
-            let (discard, went) =
+            let (discard, result) =
                 self.side.process(rest, out.get_mut(written..).unwrap_or_default());
             done += discard;
-            match went {
-                Went::Wrote(count) => {
+            match result {
+                CallResult::Wrote(count) => {
                     written += count;
                     self.has_sent = true;
                 }
-                Went::TooMuch => return Stepped::On(self.refuse(Alert::INTERNAL_ERROR, out)),
-                Went::Sent => {}
-                Went::Done => return Stepped::Done { done, written },
-                Went::Blocked => {
+                CallResult::TooMuch => return Stepped::On(self.refuse(Alert::INTERNAL_ERROR, out)),
+                CallResult::Sent => {}
+                CallResult::Done => return Stepped::Done { done, written },
+                CallResult::Blocked => {
                     self.joined = end.saturating_sub(done);
                     return Stepped::On(Progress { done, written, event: TlsEvent::Nothing });
                 }
-                Went::Left => {
+                CallResult::Left => {
                     return Stepped::On(Progress {
                         done,
                         written,
                         event: TlsEvent::Failed(Failure::PeerLeft),
                     });
                 }
-                Went::Failed(error) => {
+                CallResult::Failed(error) => {
                     let rest = bytes.get_mut(done..end).unwrap_or_default();
                     written += self.last_words(rest, out.get_mut(written..).unwrap_or_default());
                     let failure = match error {
@@ -181,8 +182,8 @@ impl Handshake {
     fn last_words(&mut self, rest: &mut [u8], out: &mut [u8]) -> usize {
         let mut written = 0;
         while self.side.wants_write() {
-            let (_, went) = self.side.process(rest, out.get_mut(written..).unwrap_or_default());
-            let Went::Wrote(count) = went else { break };
+            let (_, result) = self.side.process(rest, out.get_mut(written..).unwrap_or_default());
+            let CallResult::Wrote(count) = result else { break };
             written += count;
         }
         written
@@ -231,10 +232,10 @@ impl Handshake {
 impl Side {
     /// Passes `bytes` to rustls, and writes its output into `out`. Returns the number of bytes that
     /// rustls has finished with, and the result.
-    fn process(&mut self, bytes: &mut [u8], out: &mut [u8]) -> (usize, Went) {
+    fn process(&mut self, bytes: &mut [u8], out: &mut [u8]) -> (usize, CallResult) {
         match self {
-            Side::Server(connection) => went(connection.process_tls_records(bytes), out),
-            Side::Client(connection) => went(connection.process_tls_records(bytes), out),
+            Side::Server(connection) => call_result(connection.process_tls_records(bytes), out),
+            Side::Client(connection) => call_result(connection.process_tls_records(bytes), out),
         }
     }
 
@@ -246,19 +247,22 @@ impl Side {
     }
 }
 
-fn went<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut [u8]) -> (usize, Went) {
-    let went = match status.state {
+fn call_result<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    out: &mut [u8],
+) -> (usize, CallResult) {
+    let result = match status.state {
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            data.encode(out).map_or(Went::TooMuch, Went::Wrote)
+            data.encode(out).map_or(CallResult::TooMuch, CallResult::Wrote)
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
             data.done();
-            Went::Sent
+            CallResult::Sent
         }
-        Ok(ConnectionState::WriteTraffic(_)) => Went::Done,
-        Ok(ConnectionState::BlockedHandshake) => Went::Blocked,
-        Ok(_) => Went::Left,
-        Err(error) => Went::Failed(error),
+        Ok(ConnectionState::WriteTraffic(_)) => CallResult::Done,
+        Ok(ConnectionState::BlockedHandshake) => CallResult::Blocked,
+        Ok(_) => CallResult::Left,
+        Err(error) => CallResult::Failed(error),
     };
-    (status.discard, went)
+    (status.discard, result)
 }

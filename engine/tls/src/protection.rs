@@ -18,7 +18,7 @@ use crate::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
 const TAG_BYTES: usize = 16;
 /// The size of the explicit nonce in a record of TLS 1.2 with AES-GCM.
 const EXPLICIT_BYTES: usize = 8;
-/// The size of the fixed part of that nonce.
+/// The size of the fixed part of a nonce of TLS 1.2 with AES-GCM.
 const SALT_BYTES: usize = NONCE_LEN - EXPLICIT_BYTES;
 
 /// The maximum number of bytes of an encrypted record in addition to its plaintext.
@@ -166,7 +166,7 @@ impl RecordCipher {
 
     /// Makes the key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
-    pub(crate) fn leave(&mut self, left: u64) {
+    pub(crate) fn set_records_left(&mut self, left: u64) {
         self.left = left;
     }
 

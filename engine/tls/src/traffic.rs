@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A record is decrypted once. Plaintext that the session did not take stays decrypted at the
-//!   start of the stream. `left` is its size, and `behind` is the number of bytes of its last
-//!   record after it.
+//!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes
+//!   after the plaintext in its last record.
 //! - The peer may send only [`IDLE_RECORDS_MAX`] records without data in a row: empty records,
 //!   warnings, key updates and tickets.
 //! - No other record may come between the parts of a message that is split over several records.
@@ -314,12 +314,12 @@ impl Traffic {
         if self.is_closed {
             return 0;
         }
-        let written = self.tell(Alert::CLOSE_NOTIFY, into);
+        let written = self.write_alert(Alert::CLOSE_NOTIFY, into);
         self.is_closed = written > 0;
         written
     }
 
-    fn tell(&mut self, alert: Alert, out: &mut [u8]) -> usize {
+    fn write_alert(&mut self, alert: Alert, out: &mut [u8]) -> usize {
         let (taken, written) = self.send.encrypt(ContentType::Alert, &alert.bytes(), out);
         assert!(
             taken == 0 || taken == alert.bytes().len(),
@@ -330,7 +330,7 @@ impl Traffic {
 
     /// Ends the connection with an alert, unless our side is already closed.
     fn fail(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
-        let written = if self.is_closed { 0 } else { self.tell(alert, out) };
+        let written = if self.is_closed { 0 } else { self.write_alert(alert, out) };
         self.end();
         Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
@@ -345,8 +345,8 @@ impl Traffic {
 
     /// Makes our key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
-    pub(crate) fn leave(&mut self, left: u64) {
-        self.send.leave(left);
+    pub(crate) fn set_records_left(&mut self, left: u64) {
+        self.send.set_records_left(left);
     }
 }
 

@@ -54,7 +54,7 @@ impl HttpCall<'_> {
     /// The host name for a redirection to TLS: `host` if our certificate has this name, and
     /// otherwise our host name. So a client is never redirected to another server.
     pub(super) fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
-        if self.cx.connections.tls().is_named(host) { host } else { &self.web.hostname }
+        if self.cx.connections.tls().has_certificate_for(host) { host } else { &self.web.hostname }
     }
 
     /// Begins a login with the client's credentials. It is decided in a later turn.

@@ -20,7 +20,7 @@ fn plain_alert(number: u8) -> Vec<u8> {
 }
 
 /// The result of the client for the last output of the server.
-fn client_hears(connection: &mut TestConnection) -> std::string::String {
+fn client_result(connection: &mut TestConnection) -> std::string::String {
     std::format!("{:?}", connection.settle(usize::MAX))
 }
 
@@ -38,7 +38,7 @@ fn a_record_with_a_flipped_bit_yields_no_plaintext() {
             let Some(byte) = record.get_mut(bit / 8) else { break };
             *byte ^= 1 << (bit % 8);
             connection.arrive(&record);
-            assert!(connection.heard.is_empty(), "bit {bit}");
+            assert!(connection.plaintext.is_empty(), "bit {bit}");
             match connection.failure() {
                 // The changed length makes the record longer, so the server waits for the rest.
                 None => {
@@ -46,7 +46,7 @@ fn a_record_with_a_flipped_bit_yields_no_plaintext() {
                 }
                 Some(Failure::Refused(alert)) => {
                     assert!(*alert == BAD_RECORD_MAC || bit < 40, "bit {bit}: {alert}");
-                    assert!(client_hears(&mut connection).contains("AlertReceived"), "bit {bit}");
+                    assert!(client_result(&mut connection).contains("AlertReceived"), "bit {bit}");
                     assert_eq!(
                         connection.server.encrypt(b"x", &mut [0; 100]).written,
                         0,
@@ -90,7 +90,7 @@ fn a_handshake_with_a_changed_byte_fails() {
                 let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
                 let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
                 assert!(!is_established || is_idle, "flight {flight}, byte {place}");
-                assert!(connection.heard.is_empty());
+                assert!(connection.plaintext.is_empty());
             }
         }
     }
@@ -111,7 +111,7 @@ fn an_incomplete_record_is_awaited() {
             assert_eq!(part, record[..length], "the incomplete record stays unchanged");
         }
         connection.arrive(&record);
-        assert_eq!(connection.heard, b"DATA");
+        assert_eq!(connection.plaintext, b"DATA");
     }
 }
 
@@ -271,7 +271,7 @@ fn only_a_few_empty_records_in_a_row_are_accepted() {
                 send(&mut connection, ContentType::ApplicationData, b"a", 1);
             }
             assert_eq!(
-                (connection.heard.as_slice(), connection.failure()),
+                (connection.plaintext.as_slice(), connection.failure()),
                 (b"aaa".as_slice(), None)
             );
             send(&mut connection, content, text, 33);
@@ -294,7 +294,7 @@ fn a_record_of_the_maximum_length_is_accepted() {
         assert_eq!(taken, text.len());
         assert!(written <= text.len() + ENCRYPTION_OVERHEAD_MAX && written <= RECORD_BYTES_MAX);
         connection.arrive(&block[..written]);
-        assert_eq!(connection.heard, text);
+        assert_eq!(connection.plaintext, text);
         connection.arrive(&[23, 3, 3, 0x42, 0]);
         assert_eq!(
             connection.failure(),
@@ -319,7 +319,7 @@ fn a_record_above_the_maximum_length_is_rejected() {
             .unwrap();
         connection.arrive(&record);
         assert_eq!(connection.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)));
-        assert!(connection.heard.is_empty());
+        assert!(connection.plaintext.is_empty());
     }
 }
 
@@ -333,7 +333,7 @@ fn a_replayed_record_is_rejected() {
         let record = connection.client_bytes();
         connection.arrive(&record);
         connection.arrive(&record);
-        assert_eq!(connection.heard, b"DELE 1\r\n");
+        assert_eq!(connection.plaintext, b"DELE 1\r\n");
         assert_eq!(connection.failure(), Some(&Failure::Refused(BAD_RECORD_MAC)));
     }
 }
@@ -391,7 +391,7 @@ proptest! {
         for part in bytes.chunks(cut) {
             connection.arrive(part);
         }
-        prop_assert!(connection.heard.is_empty());
+        prop_assert!(connection.plaintext.is_empty());
         prop_assert!(connection.stream.len() <= bytes.len());
     }
 }

@@ -46,7 +46,8 @@ pub(super) struct Call {
     /// Bytes that have arrived at the client and have not been processed.
     stream: Vec<u8>,
     to_server: Vec<u8>,
-    heard: Vec<u8>,
+    /// Plaintext that the client has taken.
+    plaintext: Vec<u8>,
     /// Events of the client, without plaintext and `Nothing`.
     pub(super) events: Vec<TlsEvent>,
     steps: usize,
@@ -67,7 +68,7 @@ impl Call {
             server: ServerConnection::new(Arc::new(config)).unwrap(),
             stream: Vec::new(),
             to_server: Vec::new(),
-            heard: Vec::new(),
+            plaintext: Vec::new(),
             events: Vec::new(),
             steps: 0,
         }
@@ -89,7 +90,7 @@ impl Call {
                 TlsEvent::Bytes => return,
                 TlsEvent::Nothing => {}
                 TlsEvent::Plaintext(count) => {
-                    self.heard.extend_from_slice(&self.stream[..count]);
+                    self.plaintext.extend_from_slice(&self.stream[..count]);
                     let done = self.client.taken(count);
                     self.stream.drain(..done);
                 }
@@ -157,7 +158,7 @@ impl Call {
             self.server.writer().write_all(part).unwrap();
             self.settle(cut).unwrap();
         }
-        assert_eq!(std::mem::take(&mut self.heard), text);
+        assert_eq!(std::mem::take(&mut self.plaintext), text);
     }
 }
 
@@ -328,7 +329,7 @@ fn tickets_may_be_split_over_records_without_interruption() {
         }
         let failed = call.events.iter().any(|event| matches!(event, TlsEvent::Failed(_)));
         assert_eq!(failed, !is_fine, "{:?}", call.events);
-        assert_eq!(call.heard, b"");
+        assert_eq!(call.plaintext, b"");
     }
 }
 
@@ -407,6 +408,6 @@ proptest! {
         // The client does not verify signatures here, so it may accept a changed byte. Then the
         // keys of the two sides differ.
         let _ = call.settle(usize::MAX);
-        proptest::prop_assert_eq!(call.heard.len(), 0);
+        proptest::prop_assert_eq!(call.plaintext.len(), 0);
     }
 }

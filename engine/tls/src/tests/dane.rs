@@ -73,14 +73,15 @@ pub(super) fn server(chain: &[&Made], version: &'static SupportedProtocolVersion
 
 /// Whether a server with the certificates `chain` matches the records `published`. Asserts that the
 /// result is the same in both TLS versions.
-fn is_named(published: &[Published], chain: &[&Made]) -> bool {
-    let found = BOTH.iter().map(|version| comes_to(published, server(chain, version)));
+fn matches_records(published: &[Published], chain: &[&Made]) -> bool {
+    let found = BOTH.iter().map(|version| is_accepted(published, server(chain, version)));
     let found: Vec<bool> = found.collect();
     assert!(found.iter().all(|one| *one == found[0]));
     found[0]
 }
 
-fn comes_to(published: &[Published], config: ServerConfig) -> bool {
+/// Whether our client accepts the server, of which it requires these records.
+fn is_accepted(published: &[Published], config: ServerConfig) -> bool {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));
     let settings = ClientSettings::for_published(published.to_vec(), DOMAIN, &clock).unwrap();
@@ -118,14 +119,14 @@ fn dane_ee_accepts_the_published_certificate_or_key() {
     let another = made(HOST, 2000..2100, None, false);
     let wrong = all_of(3, &another);
     for published in all_of(3, &own) {
-        assert!(is_named(std::slice::from_ref(&published), &[&own]), "{published:?}");
+        assert!(matches_records(std::slice::from_ref(&published), &[&own]), "{published:?}");
         assert!(
-            is_named(&[wrong.clone(), vec![published.clone()]].concat(), &[&own]),
+            matches_records(&[wrong.clone(), vec![published.clone()]].concat(), &[&own]),
             "one matching record is enough"
         );
-        assert!(!is_named(std::slice::from_ref(&published), &[&another]), "{published:?}");
+        assert!(!matches_records(std::slice::from_ref(&published), &[&another]), "{published:?}");
         assert!(
-            !is_named(&[published], &[&another, &own]),
+            !matches_records(&[published], &[&another, &own]),
             "a published certificate must be the server's own"
         );
     }
@@ -143,25 +144,31 @@ fn dane_ta_checks_name_and_validity() {
     let of_domain = made(DOMAIN, 2020..2100, Some(&middle), false);
     for published in [all_of(2, &root), all_of(2, &middle)].concat() {
         let published = [published];
-        assert!(is_named(&published, &[&good, &middle, &root]), "{published:?}");
+        assert!(matches_records(&published, &[&good, &middle, &root]), "{published:?}");
         assert!(
-            is_named(&published, &[&of_domain, &middle, &root]),
+            matches_records(&published, &[&of_domain, &middle, &root]),
             "a certificate for the recipient domain is valid"
         );
-        assert!(is_named(&published, &[&good, &root, &middle]), "the chain may be in any order");
+        assert!(
+            matches_records(&published, &[&good, &root, &middle]),
+            "the chain may be in any order"
+        );
         for (shown, why) in [
             (&ended, "the certificate has expired"),
             (&other, "the certificate is for another name"),
             (&alone, "no authority has signed the certificate"),
         ] {
-            assert!(!is_named(&published, &[shown, &middle, &root]), "{why}");
+            assert!(!matches_records(&published, &[shown, &middle, &root]), "{why}");
         }
-        assert!(!is_named(&published, &[&good]), "an authority counts only if the server sends it");
+        assert!(
+            !matches_records(&published, &[&good]),
+            "an authority counts only if the server sends it"
+        );
     }
-    assert!(!is_named(&all_of(2, &alone), &[&good, &middle, &root]));
-    assert!(is_named(&all_of(2, &middle), &[&good, &middle]), "the root is not needed");
+    assert!(!matches_records(&all_of(2, &alone), &[&good, &middle, &root]));
+    assert!(matches_records(&all_of(2, &middle), &[&good, &middle]), "the root is not needed");
     assert!(
-        !is_named(&all_of(2, &root), &[&good, &root]),
+        !matches_records(&all_of(2, &root), &[&good, &root]),
         "without the intermediate certificate there is no chain"
     );
 }
@@ -180,7 +187,10 @@ fn dane_needs_the_key_of_the_certificate() {
         let builder = builder.with_protocol_versions(&[version]).unwrap().with_no_client_auth();
         let resolver = Arc::new(rustls::sign::SingleCertAndKey::from(shown));
         for published in all_of(3, &own) {
-            assert!(!comes_to(&[published], builder.clone().with_cert_resolver(resolver.clone())));
+            assert!(!is_accepted(
+                &[published],
+                builder.clone().with_cert_resolver(resolver.clone())
+            ));
         }
     }
 }

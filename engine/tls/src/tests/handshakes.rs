@@ -21,12 +21,12 @@ fn talk(connection: &mut super::world::TestConnection) {
     connection.client_says(&question[..1]);
     connection.client_says(&question[1..]);
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.heard, question);
+    assert_eq!(connection.plaintext, question);
     // A client of rustls buffers at most this number of bytes before the test reads them.
     let answer: Vec<u8> = question.iter().rev().copied().take(15_000).collect();
     connection.server_says(&answer, 4096);
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.client_heard(), (answer, false));
+    assert_eq!(connection.client_received(), (answer, false));
 }
 
 pub(super) fn pems_of_all_kinds() -> Vec<Pems> {
@@ -89,8 +89,11 @@ fn segmentation_of_client_bytes_changes_nothing() {
             connection.settle(cut).unwrap();
             connection.server_says(b"220 mail.test\r\n", 512);
             connection.settle(cut).unwrap();
-            let story =
-                (connection.heard.clone(), connection.events.clone(), connection.client_heard());
+            let story = (
+                connection.plaintext.clone(),
+                connection.events.clone(),
+                connection.client_received(),
+            );
             assert_eq!(story.0.len(), 17_000);
             assert_eq!(&story, first.get_or_insert(story.clone()), "cut to {cut}");
         }
@@ -106,7 +109,7 @@ fn data_in_the_last_segment_of_a_handshake_is_received() {
         // text that the client writes earlier, and sends it at that time.
         connection.client_says(b"early bird");
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.heard, b"early bird");
+        assert_eq!(connection.plaintext, b"early bird");
     }
 }
 

@@ -97,7 +97,7 @@ fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Opti
     connection.established();
     connection.client_says(b"hello");
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.heard, b"hello");
+    assert_eq!(connection.plaintext, b"hello");
     (
         connection.client.negotiated_key_exchange_group().map(|group| group.name()),
         connection.client.handshake_kind(),

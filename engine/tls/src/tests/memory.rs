@@ -28,7 +28,7 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
             }
             connection.client_says(b"hello");
             connection.settle(usize::MAX).unwrap();
-            assert_eq!(connection.heard, b"hello");
+            assert_eq!(connection.plaintext, b"hello");
             let freed = measure(|| drop(Box::new(connection.server)));
             // The allocation and the release of the box cancel out. The rest is the memory of the
             // connection.

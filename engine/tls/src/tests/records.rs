@@ -51,8 +51,8 @@ fn a_session_may_take_one_byte_at_a_time() {
         connection.client_says(&[b'x'; 700]);
         connection.client_says(b"end");
         connection.settle(3).unwrap();
-        assert_eq!(connection.heard.len(), 703);
-        assert!(connection.heard.ends_with(b"xend"));
+        assert_eq!(connection.plaintext.len(), 703);
+        assert!(connection.plaintext.ends_with(b"xend"));
     }
 }
 
@@ -77,7 +77,7 @@ fn plaintext_in_two_places_becomes_one_record() {
             expected.extend_from_slice(b"head, and the bytes after");
         }
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard().0, expected);
+        assert_eq!(connection.client_received().0, expected);
     }
 }
 
@@ -102,12 +102,12 @@ fn a_record_fits_into_its_output_buffer() {
             connection.to_client.extend_from_slice(&block[..encrypted.written]);
         }
         connection.settle(usize::MAX).unwrap();
-        connection.client_heard();
+        connection.client_received();
         let records = connection.server_says(&text, 4096);
         assert_eq!(records, 3);
         assert!(connection.to_client.len() <= text.len() + records * ENCRYPTION_OVERHEAD_MAX);
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard().0, text);
+        assert_eq!(connection.client_received().0, text);
         // A record has a maximum length, however large the buffer is.
         let encrypted = connection.server.encrypt(&[0; 20_000], &mut vec![0; 30_000]);
         assert_eq!(encrypted.taken, 16_384);
@@ -124,15 +124,15 @@ fn each_side_may_close_while_the_other_continues() {
         connection.client_says(b"QUIT\r\n");
         connection.client.send_close_notify();
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.heard, b"QUIT\r\n");
+        assert_eq!(connection.plaintext, b"QUIT\r\n");
         assert_eq!(connection.events.last(), Some(&TlsEvent::PeerClosed));
         connection.server_says(b"221 bye\r\n", 512);
         connection.arrive(b"later bytes are ignored");
         close(&mut connection.server, &mut connection.to_client);
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard(), (b"221 bye\r\n".to_vec(), true));
+        assert_eq!(connection.client_received(), (b"221 bye\r\n".to_vec(), true));
         assert_eq!(
-            (connection.heard.as_slice(), connection.stream.len()),
+            (connection.plaintext.as_slice(), connection.stream.len()),
             (b"QUIT\r\n".as_slice(), 0)
         );
 
@@ -146,8 +146,8 @@ fn each_side_may_close_while_the_other_continues() {
         assert_eq!(connection.server.close(&mut [0; 64]), 0, "close_notify is sent once");
         connection.client_says(b"still here");
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard(), (b"421 no\r\n".to_vec(), true));
-        assert_eq!(connection.heard, b"still here");
+        assert_eq!(connection.client_received(), (b"421 no\r\n".to_vec(), true));
+        assert_eq!(connection.plaintext, b"still here");
     }
 }
 
@@ -171,9 +171,9 @@ fn key_updates_work_in_both_directions() {
         connection.settle(usize::MAX).unwrap();
         connection.server_says(&[round; 3], 512);
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard(), (vec![round; 3], false));
+        assert_eq!(connection.client_received(), (vec![round; 3], false));
     }
-    assert_eq!(connection.heard, (0..100).collect::<Vec<u8>>());
+    assert_eq!(connection.plaintext, (0..100).collect::<Vec<u8>>());
 }
 
 #[test]
@@ -182,14 +182,14 @@ fn a_key_is_updated_before_its_limit() {
     let mut connection = server_of(&rustls::version::TLS13).connect("mail.test");
     connection.established();
     for left in [3, 2, 1] {
-        connection.server.leave(left);
+        connection.server.set_records_left(left);
         for word in [b"one", b"two", b"six"] {
             connection.server_says(word, 512);
         }
         connection.settle(usize::MAX).unwrap();
-        assert_eq!(connection.client_heard(), (b"onetwosix".to_vec(), false));
+        assert_eq!(connection.client_received(), (b"onetwosix".to_vec(), false));
     }
-    connection.server.leave(1);
+    connection.server.set_records_left(1);
     let encrypted = connection.server.encrypt(b"word", &mut [0; 20]);
     assert_eq!(
         (encrypted.taken, encrypted.written),
@@ -198,7 +198,7 @@ fn a_key_is_updated_before_its_limit() {
     );
     connection.server_says(b"word", 512);
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.client_heard().0, b"word");
+    assert_eq!(connection.client_received().0, b"word");
 }
 
 #[test]
@@ -206,14 +206,14 @@ fn tls_1_2_ends_a_connection_before_the_key_limit() {
     seed(56);
     let mut connection = server_of(&rustls::version::TLS12).connect("mail.test");
     connection.established();
-    connection.server.leave(2);
+    connection.server.set_records_left(2);
     connection.server_says(b"last", 512);
     let mut block = [0; 512];
     let encrypted = connection.server.encrypt(b"one too many", &mut block);
     assert_eq!(encrypted.taken, 0);
     connection.to_client.extend_from_slice(&block[..encrypted.written]);
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.client_heard(), (b"last".to_vec(), true));
+    assert_eq!(connection.client_received(), (b"last".to_vec(), true));
     let encrypted = connection.server.encrypt(b"one too many", &mut block);
     assert_eq!((encrypted.taken, encrypted.written), (0, 0));
 }
@@ -240,7 +240,7 @@ fn a_line_may_span_several_records() {
                 connection.arrive(part);
             }
             assert_eq!(
-                connection.heard, b"EHLO a\r\nMAIL FROM:<b@c>\r\none\r\ntwo\r\nthree\r\n",
+                connection.plaintext, b"EHLO a\r\nMAIL FROM:<b@c>\r\none\r\ntwo\r\nthree\r\n",
                 "cut to {cut}"
             );
             assert!(connection.stream.is_empty());
@@ -289,7 +289,7 @@ fn a_broken_record_drops_the_plaintext_before_it() {
         *sent.last_mut().unwrap() ^= 1;
         connection.arrive(&sent);
         assert!(connection.failure().is_some());
-        assert_eq!((connection.heard.len(), connection.stream.len()), (0, 0));
+        assert_eq!((connection.plaintext.len(), connection.stream.len()), (0, 0));
     }
 }
 

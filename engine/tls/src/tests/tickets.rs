@@ -22,8 +22,8 @@ fn is_resumed(server: &TestServer) -> bool {
     connection.client_says(b"ping");
     connection.server_says(b"pong", 512);
     connection.settle(usize::MAX).unwrap();
-    assert_eq!(connection.heard, b"ping");
-    assert_eq!(connection.client_heard().0, b"pong");
+    assert_eq!(connection.plaintext, b"ping");
+    assert_eq!(connection.client_received().0, b"pong");
     let [TlsEvent::Established(agreed)] = connection.events.as_slice() else {
         panic!("{:?}", connection.events)
     };

@@ -129,7 +129,7 @@ pub(super) struct TestConnection {
     /// Bytes that the server has sent and the client has not received yet.
     pub(super) to_client: Vec<u8>,
     /// Plaintext that the server's session has taken.
-    pub(super) heard: Vec<u8>,
+    pub(super) plaintext: Vec<u8>,
     /// Events of the server, without plaintext and `Nothing`.
     pub(super) events: Vec<TlsEvent>,
     /// The number of handshake steps.
@@ -150,7 +150,7 @@ impl TestConnection {
             server: Connection::accept(settings).unwrap(),
             stream: Vec::new(),
             to_client: Vec::new(),
-            heard: Vec::new(),
+            plaintext: Vec::new(),
             events: Vec::new(),
             steps: 0,
             bite: usize::MAX,
@@ -199,7 +199,7 @@ impl TestConnection {
                         false => count.min(self.bite),
                     };
                     needs_more = bite == 0;
-                    self.heard.extend_from_slice(&self.stream[..bite]);
+                    self.plaintext.extend_from_slice(&self.stream[..bite]);
                     let done = self.server.taken(bite);
                     self.stream.drain(..done);
                 }
@@ -258,7 +258,7 @@ impl TestConnection {
 
     /// The text that the client has received since the last call, and whether the server has
     /// closed.
-    pub(super) fn client_heard(&mut self) -> (Vec<u8>, bool) {
+    pub(super) fn client_received(&mut self) -> (Vec<u8>, bool) {
         use std::io::Read;
         let mut text = Vec::new();
         match self.client.reader().read_to_end(&mut text) {
