@@ -112,6 +112,7 @@ impl HttpConversation {
         done
     }
 
+    /// Runs `act` on the session, without charging the client.
     fn let_act<R>(
         &mut self,
         call: &mut HttpCall<'_>,
@@ -140,13 +141,13 @@ impl HttpConversation {
         if kept != self.charge.bytes()
             && call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err()
         {
-            self.is_overdrawn(call);
+            self.end_overdrawn(call);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn is_overdrawn(&mut self, call: &mut HttpCall<'_>) {
+    fn end_overdrawn(&mut self, call: &mut HttpCall<'_>) {
         self.give_up_pending(call);
         self.let_act(call, |session, host| session.overdrawn(host));
         let kept = self.kept_bytes();
@@ -207,10 +208,10 @@ impl HttpConversation {
             Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 match (decision, purpose) {
-                    (Some(Decision::Granted(account)), LoginPurpose::Certificates(wish)) => {
+                    (Some(Decision::Granted(account)), LoginPurpose::Certificates(action)) => {
                         let is_administrator =
                             call.cx.directory.is_administrator(call.cx.store, account);
-                        self.granted(wish, is_administrator, call);
+                        self.granted(action, is_administrator, call);
                     }
                     (
                         Some(Decision::Granted(account)),
@@ -273,11 +274,11 @@ impl HttpConversation {
     /// Continues a request for the certificates after its login has succeeded.
     fn granted(
         &mut self,
-        wish: CertificateAction,
+        action: CertificateAction,
         is_administrator: bool,
         call: &mut HttpCall<'_>,
     ) {
-        let reply = match wish {
+        let reply = match action {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
             CertificateAction::Read => {
                 Reply::text(Status::Ok, described(call.cx.connections.tls().certificates()))
@@ -359,7 +360,7 @@ impl HttpConversation {
         }
     }
 
-    /// Another core has sent a reply to a request.
+    /// A request handler of this or another core has replied to a request.
     pub fn webmail_replied(&mut self, reply: HandlerReply, call: &mut HttpCall<'_>) {
         self.pending_answered(reply, call);
         self.settle(call);

@@ -172,6 +172,7 @@ pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
     to_be_forgotten(page_of(Status::ServiceUnavailable, &page))
 }
 
+/// Adds the fields that make the browser delete the ticket and all cached pages.
 fn to_be_forgotten(reply: Reply) -> Reply {
     reply
         .with(ReplyField::SetCookie, &clear_cookie().to_string())

@@ -16,7 +16,7 @@ pub struct FlashMessage {
     pub text: String,
     /// Whether the action has failed.
     pub is_error: bool,
-    /// The action that undoes it, if it can be undone.
+    /// The action that undoes the reported action, if it can be undone.
     pub undo: Option<UndoAction>,
     /// The number of seconds in which the action can be undone, if this time is limited.
     pub seconds: Option<u64>,

@@ -105,7 +105,7 @@ impl Default for RequestHandlers {
 
 impl RequestHandlers {
     /// Takes a request from the core of a connection. Returns the delivery to abort, if the client
-    /// has disconnected during one.
+    /// has disconnected during its upload.
     pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<DeliveryHandle> {
         match *request {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),

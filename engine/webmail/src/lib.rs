@@ -93,7 +93,7 @@ pub use jobs::{
     WALKED_MAX,
 };
 pub use list::{ListPage, ListRow, RenderedRow};
-pub use listeners::giver_of;
+pub use listeners::issuer_of;
 pub use login::{LoginPage, login_page};
 pub use mailboxes::{MailboxesPage, OwnMailbox};
 pub use news::MailboxEvent;

@@ -31,7 +31,7 @@ const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 /// The number of listeners that are examined in one turn.
 const LOOKED_AT_PER_TURN: usize = 16;
 
-/// The number of low bits of a reply's number that name the core which assigned it.
+/// The number of low bits of a reply's number that name the core that assigned the number.
 const CORE_BITS: u32 = 8;
 
 /// The listeners of a core, by their numbers. The oldest has the lowest number.
@@ -139,6 +139,6 @@ pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
 }
 
 /// The core that assigned a number.
-pub fn giver_of(number: u64) -> CoreId {
+pub fn issuer_of(number: u64) -> CoreId {
     CoreId(number as u8)
 }

@@ -49,8 +49,8 @@ pub const FORM_BYTES_MAX: usize = 1 << 20;
 /// holds, and one piece that is arriving.
 pub const MESSAGE_MEMORY_BYTES_MAX: usize = MESSAGE_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
 
-/// The longest form without a `Content-Length`, in bytes.
-const FORM_BYTES_USUAL: usize = 256 * 1024;
+/// The maximum length that is assumed for a form without a `Content-Length`, in bytes.
+const FORM_BYTES_UNANNOUNCED_MAX: usize = 256 * 1024;
 
 /// The result of the first step, if the request is not sent to the core of the account at once.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ fn form_announced(
     let bytes = match question.body {
         Announced::Nothing => 0,
         Announced::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
-        Announced::Something => most.min(FORM_BYTES_USUAL),
+        Announced::Something => most.min(FORM_BYTES_UNANNOUNCED_MAX),
     };
     match (action, ticket) {
         _ if bytes > most => Dispatch::Reply(too_large(question, most as u64)),

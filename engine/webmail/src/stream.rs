@@ -25,9 +25,10 @@ pub(crate) struct DocumentStart {
 /// The progress of sending a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum StreamStage {
+    /// No piece was sent yet.
     #[default]
     Nothing,
-    /// The first piece was sent.
+    /// The first piece was sent, and more follow.
     Begun,
     /// The whole document was sent.
     All,

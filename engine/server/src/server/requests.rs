@@ -19,7 +19,7 @@ use store::Outcome;
 use tasks::FrameId;
 use webmail::handler_reply::{AddressedReply, HandlerReply};
 use webmail::{
-    QueueQuestion, Request, RequestHandlers, WebmailContext, giver_of, too_many_requests,
+    QueueQuestion, Request, RequestHandlers, WebmailContext, issuer_of, too_many_requests,
 };
 
 use crate::links::Message;
@@ -54,7 +54,7 @@ impl Server {
     fn ask_webmail(&mut self, ticket: Ticket, request: Box<Request>) {
         let Parts { links, store, .. } = &mut self.parts;
         let (number, form_bytes) = (request.number(), request.form_bytes());
-        let owner = number.map_or_else(|| store.owner(request.account()), giver_of);
+        let owner = number.map_or_else(|| store.owner(request.account()), issuer_of);
         if owner == links.own() {
             return self.webmail_asked(ticket, request);
         }

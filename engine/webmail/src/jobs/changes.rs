@@ -36,9 +36,9 @@ pub(crate) enum Selection {
     Conversations(Vec<MessageKey>),
 }
 
-/// The maximum number of messages of a conversation that are changed at a time, and that are
-/// examined.
+/// The maximum number of messages of a conversation that are changed at a time.
 const CONVERSATION_MAX: usize = 1000;
+/// The maximum number of messages of a conversation that are examined.
 const LOOKED_AT_MAX: usize = 5000;
 
 /// The maximum number of ranges that one store request moves.

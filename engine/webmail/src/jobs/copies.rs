@@ -5,7 +5,7 @@
 //! compared, so a list without them costs no reads.
 //!
 //! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. The messages of further pairs count
-//! twice, and so do copies that arrived late.
+//! twice, and so do copies that arrived more than [`LATER_SECONDS_MAX`] after sending.
 
 use alloc::vec::Vec;
 

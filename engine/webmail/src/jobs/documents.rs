@@ -53,8 +53,8 @@ pub(crate) struct DocumentJob {
     sent: StreamStage,
 }
 
-/// The last bytes of an attached message are held back, since they may belong to the delimiter
-/// after it. This is their number, and the maximum length of a delimiter.
+/// The number of bytes that are held back at the end of an attached message, since they may belong
+/// to the delimiter after the message. It is also the maximum length of a delimiter.
 const DELIMITER_BYTES_MAX: usize = 512;
 
 /// The data that is extracted while the message is parsed.

@@ -36,9 +36,10 @@ use super::trusted_senders::{VerifiedAuthor, is_trusted};
 /// A beginning with at most this many bytes, including its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
-/// The text at the end of each document, which makes links open in new windows. The frame itself
-/// could not show them, since the page around it forbids frames of other sites. The text is at the
-/// end, since a document must begin with its doctype for browsers to use standards mode.
+/// The text at the end of each document, which makes links open in new windows. The frame could not
+/// show the targets of links, since the page around the frame forbids frames of other sites. The
+/// text is at the end, since a document must begin with its doctype for browsers to use standards
+/// mode.
 const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
 /// Whether the document loads remote content.

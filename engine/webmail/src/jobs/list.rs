@@ -26,8 +26,9 @@ use super::rows::{self, FoundMessage};
 /// The maximum number of rows of a page.
 pub const ROWS_MAX: usize = 50;
 
-/// The maximum number of messages that are examined for one page, and in one turn.
+/// The maximum number of messages that are examined for one page.
 pub const WALKED_MAX: u32 = 5_000;
+/// The maximum number of messages that are examined in one turn.
 const WALKED_IN_A_TURN: usize = 500;
 
 /// A page that is being prepared.
@@ -139,6 +140,7 @@ impl ListJob {
         looked_at
     }
 
+    /// Whether the page has a row for this message.
     fn is_row(&self, account: AccountId, store: &Store, info: &MessageInfo) -> bool {
         let newest = || store.conversation_in(account, self.mailbox, info.conversation).next_back();
         !self.is_grouped() || newest() == Some(info.uid)

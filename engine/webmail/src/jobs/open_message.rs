@@ -53,6 +53,7 @@ pub(crate) struct OpenMessage {
     info: Option<MessageInfo>,
     /// The number of octets that were read.
     offset: u32,
+    /// Whether the message needs no more marking as read.
     is_marked: bool,
     /// The summary for lists, and the beginning of the message from which it is made.
     summary: Summary,
@@ -79,13 +80,16 @@ pub(super) struct MessageContents {
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
     pub(super) text: String,
+    /// Whether `text` is incomplete.
     is_cut: bool,
+    /// Whether `page` is incomplete.
     is_page_cut: bool,
     decoder: Option<TextDecoder>,
     /// The index of the first HTML part to show, and the beginning of its HTML, which is searched
     /// for links.
     html: Option<usize>,
     page: String,
+    /// Whether the current part is the HTML part of `page`.
     is_page: bool,
 }
 

@@ -2,9 +2,9 @@
 
 use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
 
-/// The maximum number of messages of a conversation that are counted for its row, and the maximum
-/// number of these for which flags are read.
+/// The maximum number of messages of a conversation that are counted for its row.
 const COUNTED_MAX: usize = 200;
+/// The maximum number of counted messages for which flags are read.
 const MARKS_MAX: usize = 50;
 
 /// The totals of the messages of a row.

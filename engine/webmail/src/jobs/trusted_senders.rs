@@ -121,10 +121,10 @@ pub(crate) fn is_trusted(
     verified: &VerifiedAuthor,
 ) -> bool {
     let note = known.and_then(|known| known.note(KEY)).unwrap_or_default();
-    is_in(note, address) && verified.is_author(address)
+    is_listed(note, address) && verified.is_author(address)
 }
 
-fn is_in(note: &[u8], address: &str) -> bool {
+fn is_listed(note: &[u8], address: &str) -> bool {
     !address.is_empty() && lines(note).any(|line| line.eq_ignore_ascii_case(address.as_bytes()))
 }
 

@@ -23,7 +23,7 @@ use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 #[derive(Debug)]
 pub(crate) struct UndoSendJob {
     key: MessageKey,
-    /// The message that it replies to, if it is known.
+    /// The message that the held message replies to, if it is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
@@ -33,7 +33,7 @@ enum Stage {
     /// The next step checks whether the message is still held.
     Wanted,
     /// The store is clearing the message's flag.
-    Taken,
+    ClearingFlag,
     /// The message is a draft.
     Back,
     /// The message is being sent, or was sent.
@@ -56,7 +56,7 @@ impl UndoSendJob {
         if *under_way > 0 {
             return JobProgress::Waiting;
         }
-        if self.stage == Stage::Taken {
+        if self.stage == Stage::ClearingFlag {
             self.stage = Stage::Back;
         }
         if self.stage != Stage::Wanted {
@@ -83,7 +83,7 @@ impl UndoSendJob {
                 ) {
                     Ok(()) => {
                         *under_way += 1;
-                        Stage::Taken
+                        Stage::ClearingFlag
                     }
                     Err(Refusal::Busy) => {
                         cx.hold(account, uid, answers, info.internal_date);
@@ -104,7 +104,7 @@ impl UndoSendJob {
     pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> JobProgress {
         let (mailbox, uid) = self.key.in_store();
         let (flash, path) = match self.stage {
-            Stage::Wanted | Stage::Taken | Stage::Back => {
+            Stage::Wanted | Stage::ClearingFlag | Stage::Back => {
                 let flash = FlashMessage::success("Sending undone. The message is back in Drafts.");
                 let answers = self
                     .answers

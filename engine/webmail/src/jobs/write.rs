@@ -65,7 +65,7 @@ pub(crate) struct WriteJob {
     /// The form of the message, until the whole form has arrived.
     upload: Option<Box<MessageUpload>>,
     pub(super) message: Vec<u8>,
-    /// The number of octets of `message` that the store has, and of all octets that it has.
+    /// The octets that the store has taken: of the buffer `message`, and of the whole message.
     taken: usize,
     octets: u64,
     reply_references: ReplyReferences,
@@ -90,17 +90,17 @@ pub(super) enum Stage {
     /// The form is being received.
     MessageUpload,
     /// The next step reads the message that the draft replies to.
-    Answered,
+    References,
     /// The next step composes the message and begins the delivery.
     Ready,
     /// The message is being appended.
-    Appended,
+    Appending,
     /// The delivery is being committed.
-    Committed,
+    Committing,
     /// The message was delivered.
     Delivered,
     /// The next step removes the replaced draft, or flags the answered message.
-    Tidied(Tidying),
+    Tidying(Tidying),
     /// The job is done or has failed.
     Over,
 }
@@ -135,7 +135,7 @@ impl WriteJob {
         self.octets = 0;
         self.reply_references = ReplyReferences::default();
         self.stage =
-            if action == DraftAction::Discard { Stage::Delivered } else { Stage::Answered };
+            if action == DraftAction::Discard { Stage::Delivered } else { Stage::References };
     }
 
     /// Processes the next piece of the form.
@@ -151,7 +151,7 @@ impl WriteJob {
     /// Whether all received pieces of the form were processed, and more may arrive.
     fn wants_more(&self) -> bool {
         let is_taken = self.taken == self.message.len();
-        matches!(self.stage, Stage::MessageUpload | Stage::Appended)
+        matches!(self.stage, Stage::MessageUpload | Stage::Appending)
             && is_taken
             && self.upload.as_ref().is_some_and(|upload| upload.wants_more())
     }
@@ -168,23 +168,23 @@ impl WriteJob {
             }
             let asked = match self.stage {
                 Stage::MessageUpload => Ok(self.form_comes(cx)),
-                Stage::Answered => {
+                Stage::References => {
                     let asked = self.reply_references.ask(&self.draft, client.account, cx);
                     asked.inspect(|_| self.stage = Stage::Ready)
                 }
                 Stage::Ready => self.begin(client.account, cx),
-                Stage::Appended => self.append(client.account, cx),
+                Stage::Appending => self.append(client.account, cx),
                 Stage::Delivered => {
                     self.hold_and_tidy(client.account, cx);
                     Ok(0)
                 }
-                Stage::Tidied(tidying) => self.tidy_up(tidying, client.account, cx),
-                Stage::Committed | Stage::Over => return JobProgress::Waiting,
+                Stage::Tidying(tidying) => self.tidy_up(tidying, client.account, cx),
+                Stage::Committing | Stage::Over => return JobProgress::Waiting,
             };
             match asked {
                 Ok(asked) => *under_way += asked,
                 Err(Refusal::Busy) => return JobProgress::Yield,
-                Err(refusal) => self.fail(self.why_not_written(refusal).into(), cx),
+                Err(refusal) => self.fail(self.why_unwritten(refusal).into(), cx),
             }
         }
         JobProgress::Waiting
@@ -224,13 +224,13 @@ impl WriteJob {
         0
     }
 
-    /// Processes octets of the message that it replies to, or of the draft with the files.
+    /// Processes octets of the message that the draft replies to, or of the draft with the files.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         if let Some(attachment_copy) = &mut self.attachment_copy {
             return attachment_copy.body_arrived(body, &mut self.message);
         }
         if !self.reply_references.body_arrived(body, self.draft.answers) {
-            self.stage = Stage::Answered;
+            self.stage = Stage::References;
         }
     }
 
@@ -262,7 +262,7 @@ impl WriteJob {
                     cx.begin_signing();
                 }
                 self.message = message;
-                self.stage = Stage::Appended;
+                self.stage = Stage::Appending;
             }
             Err(error) => self.fail(error, cx),
         }
@@ -395,7 +395,7 @@ impl WriteJob {
         self.guid = cx.guid();
         let date = self.hold.map_or_else(|| cx.now(), |(_, until)| until);
         cx.commit(Closing { head, ..date.into() }).map_err(Refusal::of_begun_delivery)?;
-        self.stage = Stage::Committed;
+        self.stage = Stage::Committing;
         Ok(1)
     }
 
@@ -405,14 +405,14 @@ impl WriteJob {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
-            Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
-            Stage::Tidied(tidying) if tidying.is_strict() => self.failed(why(refusal).into()),
+            Stage::Appending | Stage::Committing => self.failed(self.why_unwritten(refusal).into()),
+            Stage::Tidying(tidying) if tidying.is_strict() => self.failed(why(refusal).into()),
             // The answered message and the draft may no longer exist.
             _ => {}
         }
     }
 
-    fn why_not_written(&self, refusal: Refusal) -> &'static str {
+    fn why_unwritten(&self, refusal: Refusal) -> &'static str {
         let is_for_others = self.action == DraftAction::Send && self.hold.is_none();
         match refusal {
             Refusal::TooLarge => "The message is too large. Remove some attachments and try again.",
@@ -438,7 +438,7 @@ impl WriteJob {
             cx.hold(account, info.uid, answers, until);
         }
         let draft = self.draft.draft.map(MessageKey::in_store);
-        self.stage = Stage::Tidied(match self.action {
+        self.stage = Stage::Tidying(match self.action {
             DraftAction::Discard => Tidying::of_discarded(draft),
             _ => Tidying::new(draft, answers.filter(|_| self.hold.is_none())),
         });
@@ -451,7 +451,7 @@ impl WriteJob {
         cx: &mut JobContext<'_, '_>,
     ) -> Result<usize, Refusal> {
         let tidied = tidying.ask(|step| step.ask(account, cx));
-        self.stage = Stage::Tidied(tidying);
+        self.stage = Stage::Tidying(tidying);
         let asked = tidied?;
         if asked == 0 {
             self.stage = Stage::Over;

@@ -104,19 +104,19 @@ fn spaced(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Whether `is_it` accepts one of the case-folded characters of a text. Nearly all characters of a
+/// Whether `accepts` accepts one of the case-folded characters of a text. Nearly all characters of a
 /// search are ASCII, so ASCII has a fast path.
-fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
+fn any_folded(text: &str, mut accepts: impl FnMut(char) -> bool) -> bool {
     spaced(text).any(|character| {
         if character.is_ascii() {
-            return is_it(character.to_ascii_lowercase());
+            return accepts(character.to_ascii_lowercase());
         }
         // The first conversion is to lower case, since the capital `ẞ` has no other upper case.
         character
             .to_lowercase()
             .flat_map(char::to_uppercase)
             .flat_map(char::to_lowercase)
-            .any(&mut is_it)
+            .any(&mut accepts)
     })
 }
 

@@ -370,9 +370,9 @@ fn read_by_multer(body: &[u8], boundary: &str) -> Option<Vec<WrittenField>> {
 }
 
 /// Whether the form has these fields, in the same order for each name.
-fn is_read_as(form: &MessageForm, said: &[WrittenField]) -> bool {
-    said.iter().all(|(name, ..)| {
-        let of_name = || said.iter().filter(|(own, ..)| own == name);
+fn is_read_as(form: &MessageForm, written_fields: &[WrittenField]) -> bool {
+    written_fields.iter().all(|(name, ..)| {
+        let of_name = || written_fields.iter().filter(|(own, ..)| own == name);
         let texts = of_name()
             .filter(|(_, file, _)| file.is_none())
             .map(|(.., text)| String::from_utf8_lossy(text));
@@ -384,7 +384,7 @@ fn is_read_as(form: &MessageForm, said: &[WrittenField]) -> bool {
     })
 }
 
-fn said() -> impl Strategy<Value = Vec<WrittenField>> {
+fn written_fields() -> impl Strategy<Value = Vec<WrittenField>> {
     let content = prop_oneof![
         collection::vec(any::<u8>(), 0..40),
         collection::vec(prop::sample::select(b"\r\n-Bx".to_vec()), 0..40),
@@ -394,29 +394,29 @@ fn said() -> impl Strategy<Value = Vec<WrittenField>> {
 
 proptest! {
     #[test]
-    fn written_forms_are_parsed_the_same_as_by_multer(said in said(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
-        let body = written(&said, &boundary);
+    fn written_forms_are_parsed_the_same_as_by_multer(written_fields in written_fields(), boundary in "[A-Za-z0-9'()+_,./:=?-]{10,70}") {
+        let body = written(&written_fields, &boundary);
         let content_type = format!("multipart/form-data; boundary=\"{boundary}\"");
         for size in [1, 2, 7, 64, body.len()] {
             let form = MessageForm::of(&content_type, body.chunks(size)).expect("a form");
-            prop_assert!(is_read_as(&form, &said), "{:?}", form);
+            prop_assert!(is_read_as(&form, &written_fields), "{:?}", form);
         }
         let theirs = read_by_multer(&body, &boundary);
-        prop_assert_eq!(theirs, Some(said));
+        prop_assert_eq!(theirs, Some(written_fields));
     }
 
     #[test]
     fn accepted_damaged_forms_are_parsed_the_same_as_by_multer(
-        said in said(),
+        written_fields in written_fields(),
         edits in collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\r\n-B:; =\"ax\0".to_vec()), any::<bool>()), 0..4),
         noise in collection::vec(any::<u8>(), 0..60),
     ) {
         // multer drops heads that are not UTF-8.
-        let said: Vec<WrittenField> = said
+        let written_fields: Vec<WrittenField> = written_fields
             .into_iter()
             .map(|(name, file, content)| (name, file.map(|file| file.replace(|form: char| !form.is_ascii(), "")), content))
             .collect();
-        let mut body = written(&said, "B");
+        let mut body = written(&written_fields, "B");
         for (at, byte, inserts) in edits {
             let at = at.index(body.len());
             if inserts { body.insert(at, byte) } else { body[at] = byte }

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct Words {
     /// The text in place of all texts from messages and users.
-    pub(super) said: &'static str,
+    pub(super) sample: &'static str,
     /// The session's token.
     pub(super) token: &'static str,
     /// The key of each message.
@@ -26,42 +26,42 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) const MILD: Words =
-        Words { said: "Grace", token: "t0ken", key: "1.7", here: "/mail/box/1" };
+        Words { sample: "Grace", token: "t0ken", key: "1.7", here: "/mail/box/1" };
 
-    pub(super) fn all(said: &'static str) -> Words {
-        Words { said, token: said, key: said, here: said }
+    pub(super) fn all(sample: &'static str) -> Words {
+        Words { sample, token: sample, key: sample, here: sample }
     }
 }
 
 /// The name and the HTML of each page.
 pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
-    let Words { said, token, key, here } = words;
+    let Words { sample, token, key, here } = words;
     let mailboxes = [
         MailboxLink { id: 1, name: "Inbox", unseen: 3, is_open: true },
-        MailboxLink { id: 16, name: said, unseen: 0, is_open: false },
+        MailboxLink { id: 16, name: sample, unseen: 0, is_open: false },
     ];
     let notice =
-        Some(FlashNotice { text: said, is_error: false, undo: Some(said), seconds: Some(10) });
+        Some(FlashNotice { text: sample, is_error: false, undo: Some(sample), seconds: Some(10) });
     let frame = PageFrame {
-        address: said,
+        address: sample,
         token,
         theme: Theme::Auto,
         density: Density::Compact,
-        search: said,
+        search: sample,
         mailboxes: &mailboxes,
-        meter: Some(QuotaMeter { taken: said, allowed: said, percent: 95 }),
+        meter: Some(QuotaMeter { taken: sample, allowed: sample, percent: 95 }),
         notice,
         is_administrator: true,
     };
     let rows = [true, false].map(|is| ListRow {
         key: Escaped(key),
         href: Escaped("/mail/box/1/7"),
-        people: Escaped(said),
+        people: Escaped(sample),
         messages: 2,
-        subject: Escaped(said),
-        snippet: Escaped(said),
-        date: Escaped(said),
-        moment: Escaped(said),
+        subject: Escaped(sample),
+        snippet: Escaped(sample),
+        date: Escaped(sample),
+        moment: Escaped(sample),
         is_unread: is,
         is_starred: is,
         is_answered: is,
@@ -70,34 +70,34 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     let rows = rows.map(|row| row.written());
     let list = ListPage {
         frame,
-        title: said,
+        title: sample,
         here,
         rows: &rows,
-        extent: said,
-        progress: Some(said),
+        extent: sample,
+        progress: Some(sample),
         newer: Some("/mail/box/1?after=7"),
         older: Some("/mail/box/1?before=7"),
         is_trash: false,
         is_junk: false,
         is_grouped: true,
     };
-    let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
-    let warnings = [String::from(said)];
+    let attachments = [Attachment { name: sample, size: sample, href: "/mail/part/1.7/2" }];
+    let warnings = [String::from(sample)];
     let html = MessageBody::Html {
         source: "/mail/html/1.7/1",
         loads: Loads::Nothing,
         whole: Some("/mail/whole/1.7/1"),
     };
-    let messages = [MessageBody::Folded, MessageBody::Text(Prose(said)), html].map(|body| {
+    let messages = [MessageBody::Folded, MessageBody::Text(Prose(sample)), html].map(|body| {
         ConversationMessage {
             key,
             href: "/mail/box/1/7",
-            from: said,
-            address: said,
-            to: said,
-            date: said,
-            moment: said,
-            snippet: said,
+            from: sample,
+            address: sample,
+            to: sample,
+            date: sample,
+            moment: sample,
+            snippet: sample,
             is_starred: true,
             is_asked_for: false,
             is_unread: false,
@@ -108,7 +108,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     });
     let conversation = ConversationPage {
         frame,
-        subject: said,
+        subject: sample,
         back: "/mail/box/1",
         here,
         key,
@@ -117,35 +117,39 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let compose = ComposePage {
         frame,
-        title: said,
-        draft: said,
-        answers: said,
-        to: said,
-        cc: said,
-        bcc: said,
-        subject: said,
-        text: said,
-        attachments: &[(2, said)],
-        error: Some(said),
+        title: sample,
+        draft: sample,
+        answers: sample,
+        to: sample,
+        cc: sample,
+        bcc: sample,
+        subject: sample,
+        text: sample,
+        attachments: &[(2, sample)],
+        error: Some(sample),
     };
-    let sessions =
-        [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
+    let sessions = [true, false].map(|is_this| SessionLine {
+        key: sample,
+        program: sample,
+        since: sample,
+        is_this,
+    });
     let settings = SettingsPage {
         frame,
-        name: said,
-        signature: said,
+        name: sample,
+        signature: sample,
         hold: HoldTime::Short,
         sessions: &sessions,
     };
-    let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
-    let mailboxes = MailboxesPage { frame, own: &own, refused: said };
+    let own = [16, 17].map(|id| OwnMailbox { id, name: sample, messages: id - 16 });
+    let mailboxes = MailboxesPage { frame, own: &own, refused: sample };
     let row = |is_held, is_under_way, number| QueueRow {
         key: format!("{number:016x}.7"),
-        sender: said.into(),
-        recipients: said.into(),
-        state: said.into(),
-        facts: said.into(),
-        last_result: said.into(),
+        sender: sample.into(),
+        recipients: sample.into(),
+        state: sample.into(),
+        facts: sample.into(),
+        last_result: sample.into(),
         is_held,
         is_under_way,
         is_readable: number != 3,
@@ -153,15 +157,15 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let waiting = [row(false, false, 1), row(true, false, 2), row(false, true, 3)];
     let tls = [TlsRow {
-        domain: said.into(),
+        domain: sample.into(),
         day: "today",
         policy: "sts",
         sessions: 1,
-        failures: said.into(),
+        failures: sample.into(),
     }];
     let queue = QueuePage {
         frame,
-        counts: said,
+        counts: sample,
         here,
         rows: &waiting,
         is_later: true,
@@ -170,28 +174,29 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let source = SourcePage {
         frame,
-        subject: said,
+        subject: sample,
         back: "/mail/box/1/7",
         download: "/mail/download/1.7",
-        octets: said,
+        octets: sample,
         is_cut: true,
     };
     let printed = Printed {
-        from: said,
-        address: said,
-        to: said,
-        date: said,
-        moment: said,
-        text: said,
-        attachments: &[said],
+        from: sample,
+        address: sample,
+        to: sample,
+        date: sample,
+        moment: sample,
+        text: sample,
+        attachments: &[sample],
     };
     let print = PrintPage {
-        address: said,
-        subject: said,
+        address: sample,
+        subject: sample,
         back: "/mail/box/1/7",
         messages: &[printed, printed],
     };
-    let login = LoginPage { host: said, name: said, next: said, error: Some(said), draft: said };
+    let login =
+        LoginPage { host: sample, name: sample, next: sample, error: Some(sample), draft: sample };
     [
         ("list", list.render()),
         ("an empty list", ListPage { rows: &[], is_trash: true, is_junk: true, ..list }.render()),
@@ -204,7 +209,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         ("source", source.render()),
         ("print", print.render()),
         ("login", login.render()),
-        ("refused", RefusedPage { title: said, words: said }.render()),
+        ("refused", RefusedPage { title: sample, words: sample }.render()),
     ]
     .into_iter()
     .map(|(name, page)| (name, page.expect("a page")))

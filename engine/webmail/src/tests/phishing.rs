@@ -15,7 +15,7 @@ fn sender(name: &str, address: &str) -> Vec<String> {
 
 #[test]
 fn link_with_text_of_another_host_gets_a_warning() {
-    for (html, said) in [
+    for (html, words) in [
         ("<a href=\"https://evil.test/x\">bank.example</a>", "bank.example leads to evil.test"),
         (
             "<A class=x HREF='http://evil.test:8080'>  https://Bank.example/login </A>",
@@ -47,7 +47,7 @@ fn link_with_text_of_another_host_gets_a_warning() {
             "bank.example leads to notbank.example",
         ),
     ] {
-        assert_eq!(of_html(html), [format!("A link that says {said}.")], "{html}");
+        assert_eq!(of_html(html), [format!("A link that says {words}.")], "{html}");
     }
 }
 
@@ -77,18 +77,18 @@ fn honest_link_gets_no_warning() {
 fn homograph_host_gets_a_warning() {
     // The second name is `paypal` in Cyrillic letters. The third is `apple` in Cyrillic letters, in
     // the form that browsers send.
-    for (host, said) in [
+    for (host, words) in [
         ("pаypal.example", "which mixes Latin and Cyrillic letters"),
         ("раураӏ.example", "which looks like paypal but is a different name"),
         ("xn--80ak6aa92e.example", "which looks like apple but is a different name"),
         ("xn--pypal-4ve.example", "which mixes Latin and Cyrillic letters"),
         ("gοοgle.example", "which mixes Latin and Greek letters"),
     ] {
-        let expected = [format!("A link leads to {host}, {said}.")];
+        let expected = [format!("A link leads to {host}, {words}.")];
         assert_eq!(of_html(&format!("<a href=\"https://{host}/\">Log in</a>")), expected);
         assert_eq!(
             sender("Bank", &format!("x@{host}")),
-            [format!("The sender’s address is at {host}, {said}.")]
+            [format!("The sender’s address is at {host}, {words}.")]
         );
     }
     let text = "See https://xn--pypal-4ve.example/a, and https://bank.example.";
@@ -131,18 +131,18 @@ fn mixed_scripts_are_judged_as_in_uts_39() {
         ("हिதமி", "Devanagari and Tamil"),
         ("ᏢᎪpal", "Cherokee and Latin"),
     ] {
-        let said =
+        let words =
             format!("The sender’s address is at {label}.example, which mixes {scripts} letters.");
         assert_eq!(
             sender("", &format!("x@{}.example", label)),
-            [said.replace(label, &label.to_lowercase())],
+            [words.replace(label, &label.to_lowercase())],
             "{label}"
         );
     }
     // These labels have characters that several scripts share, but no script includes all of them.
     for label in ["payـpal", "ーـ", "рayー"] {
-        let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
-        assert!(said.contains(" which mixes "), "{said}");
+        let [words] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
+        assert!(words.contains(" which mixes "), "{words}");
     }
 }
 
@@ -153,9 +153,9 @@ fn sender_name_with_another_address_gets_a_warning() {
     for name in
         ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"]
     {
-        let said = sender(name, "x@evil.test");
-        assert_eq!(said.len(), 1, "{name}");
-        assert!(said[0].eq_ignore_ascii_case(warning), "{said:?}");
+        let words = sender(name, "x@evil.test");
+        assert_eq!(words.len(), 1, "{name}");
+        assert!(words[0].eq_ignore_ascii_case(warning), "{words:?}");
     }
     for (name, address) in [
         ("Ada", "ada@bank.example"),

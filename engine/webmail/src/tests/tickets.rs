@@ -32,13 +32,13 @@ fn digest_and_form_token_are_derived_from_the_secret() {
         other.digest() != ticket.digest()
             && !ticket.form_token().is(&other.form_token().to_string())
     );
-    for said in [
+    for text in [
         "",
         "NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_",
         "NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_8=",
         "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
     ] {
-        assert!(!ticket.form_token().is(said), "{said}");
+        assert!(!ticket.form_token().is(text), "{text}");
     }
 }
 
@@ -90,7 +90,7 @@ fn cookies_without_exactly_one_ticket_are_rejected() {
         assert_eq!(account(fields), None, "{fields:?}");
     }
     let secret = &ZERO[9..];
-    for said in [
+    for text in [
         "",
         ".",
         ZERO.trim_end_matches('A'),
@@ -109,7 +109,7 @@ fn cookies_without_exactly_one_ticket_are_rejected() {
         // The last bits are not a part of any byte.
         &format!("{}B", &ZERO[..ZERO.len() - 1]),
     ] {
-        assert!(said.parse::<SessionTicket>().is_err(), "{said}");
+        assert!(text.parse::<SessionTicket>().is_err(), "{text}");
     }
 }
 

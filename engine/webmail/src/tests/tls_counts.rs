@@ -13,7 +13,7 @@ use crate::TlsRow;
 /// Noon of the eighth day.
 const NOW: UnixTime = UnixTime::from_seconds(8 * 86_400 + 43_200);
 
-fn told(
+fn count(
     day: u64,
     domain: &str,
     policy: &'static str,
@@ -23,12 +23,12 @@ fn told(
     TlsCount { day, domain: domain.into(), policy, failure, count }
 }
 
-fn rows(told: Vec<TlsCount>) -> Vec<String> {
+fn rows(counts: Vec<TlsCount>) -> Vec<String> {
     let row = |row: TlsRow| {
         let TlsRow { domain, day, policy, sessions, failures } = row;
         format!("{domain} {day} {policy} {sessions} {failures}")
     };
-    TlsRow::all(told, NOW).into_iter().map(row).collect()
+    TlsRow::all(counts, NOW).into_iter().map(row).collect()
 }
 
 #[test]
@@ -36,16 +36,16 @@ fn counts_of_cores_are_summed_and_sorted_by_failures() {
     let (one, other) = ("certificate-expired", "starttls-not-supported");
     let rows = rows(
         [
-            told(8, "a.test", "no-policy-found", None, 90),
-            told(8, "b.test", "sts", None, 2),
-            told(8, "b.test", "sts", Some(one), 3),
-            told(7, "c.test", "tlsa", Some(other), 4),
-            told(8, "", "no-policy-found", None, 1),
+            count(8, "a.test", "no-policy-found", None, 90),
+            count(8, "b.test", "sts", None, 2),
+            count(8, "b.test", "sts", Some(one), 3),
+            count(7, "c.test", "tlsa", Some(other), 4),
+            count(8, "", "no-policy-found", None, 1),
             // These are the counts of another core.
-            told(8, "a.test", "no-policy-found", None, 10),
-            told(8, "b.test", "sts", Some(one), 1),
-            told(8, "b.test", "sts", Some(other), 1),
-            told(7, "b.test", "sts", Some(one), 1),
+            count(8, "a.test", "no-policy-found", None, 10),
+            count(8, "b.test", "sts", Some(one), 1),
+            count(8, "b.test", "sts", Some(other), 1),
+            count(7, "b.test", "sts", Some(one), 1),
         ]
         .into(),
     );
@@ -65,7 +65,7 @@ fn counts_of_cores_are_summed_and_sorted_by_failures() {
 fn page_shows_only_the_rows_with_most_failures() {
     let rows = rows(
         (0..100)
-            .map(|number| told(8, &format!("{number}.test"), "sts", Some("x"), number))
+            .map(|number| count(8, &format!("{number}.test"), "sts", Some("x"), number))
             .collect(),
     );
     assert_eq!(
