@@ -178,13 +178,14 @@ impl MemoryBudget {
         }
     }
 
-    /// The counters of the address and of its network.
+    /// The counters of the address and of its network. IPv4 addresses are counted as mapped into
+    /// IPv6.
     fn places(&self, address: IpAddr) -> [Places; 2] {
-        let (octets, lengths) = match address.to_canonical() {
+        let (octets, prefix_bytes) = match address.to_canonical() {
             IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), [16, 15]),
             IpAddr::V6(address) => (address.octets(), [8, 6]),
         };
-        lengths.map(|length: usize| {
+        prefix_bytes.map(|length: usize| {
             let mut hasher = SipHasher13::new_with_key(&self.key);
             hasher.write(octets.get(..length).unwrap_or_default());
             let hash = hasher.finish();

@@ -7,8 +7,8 @@
 //!
 //! - Signatures are computed in the order of their requests.
 //! - Hashes of clients without login failures come before hashes of clients with failures,
-//!   whichever core requested them (`mail::Throttle::guilt`). Every fourth turn goes to the hash
-//!   that has waited longest, so that each hash gets its turn.
+//!   whichever core requested them (`mail::Throttle::guilt`). Every fourth hash is the one that has
+//!   waited longest, so that each hash is computed at last.
 //! - After a hash, a busy core computes no hash for as long as the last one took. So hashes take at
 //!   most half of a busy core's time.
 //!
@@ -38,8 +38,8 @@ use machine::{CoreId, Instant};
 use mail::{Hasher, Throttle};
 use tasks::Continuation;
 
-/// The number of turns of which one goes to the hash that has waited longest.
-const TURNS_PER_OLDEST: u32 = 4;
+/// One in this many hashes is the hash that has waited longest.
+const HASHES_PER_OLDEST: u32 = 4;
 
 /// Identifies a job among the jobs that a core has requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -148,7 +148,8 @@ pub struct Compute {
     hashes: Vec<HashJob>,
     /// The signatures that this core computes, in the order of their requests.
     signatures: VecDeque<SignatureJob>,
-    turns: u32,
+    hashes_begun: u32,
+    /// A busy core computes no hash before this time.
     rests_until: Instant,
     /// The jobs of this core that other cores compute.
     away: BTreeMap<JobNumber, CoreId>,
@@ -169,7 +170,7 @@ impl Compute {
             next_number: 0,
             hashes: Vec::new(),
             signatures: VecDeque::new(),
-            turns: 0,
+            hashes_begun: 0,
             rests_until: Instant::START,
             away: BTreeMap::new(),
             results: BTreeMap::new(),
@@ -215,8 +216,8 @@ impl Compute {
         waiting.number
     }
 
-    /// Returns the core that computes the next job (`None`: this core), and the destination of the
-    /// result.
+    /// Chooses the core that computes the next job (`None`: this core). Records a job of another
+    /// core in `away`. Also returns the requester, which gets the result.
     fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, JobRequester) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;
@@ -272,13 +273,13 @@ impl Compute {
             // The result of an abandoned job is not kept.
             JobMessage::Computed(number, continuation, result) => {
                 if self.away.remove(&number).is_some() {
-                    self.is_done(DoneJob { continuation, number }, *result);
+                    self.job_done(DoneJob { continuation, number }, *result);
                 }
             }
         }
     }
 
-    fn is_done(&mut self, done: DoneJob, result: JobResult) {
+    fn job_done(&mut self, done: DoneJob, result: JobResult) {
         self.results.insert(done.number, result);
         self.done.push_back(done);
     }
@@ -370,12 +371,12 @@ impl Compute {
         if self.hashes.is_empty() || now < self.rests_until && !is_quiet {
             return None;
         }
-        self.turns = self.turns.wrapping_add(1);
+        self.hashes_begun = self.hashes_begun.wrapping_add(1);
         let guilt = |job: &HashJob| match &job.applicant.name {
             Some(name) => throttle.guilt(job.applicant.address, name, now),
             None => 0,
         };
-        let place = match self.turns % TURNS_PER_OLDEST {
+        let place = match self.hashes_begun % HASHES_PER_OLDEST {
             0 => 0,
             _ => self.hashes.iter().enumerate().min_by_key(|(place, job)| (guilt(job), *place))?.0,
         };
@@ -392,7 +393,7 @@ impl Compute {
     fn computed(&mut self, waiting: JobRequester, result: JobResult) {
         let JobRequester { number, continuation, core } = waiting;
         match core {
-            None => self.is_done(DoneJob { continuation, number }, result),
+            None => self.job_done(DoneJob { continuation, number }, result),
             Some(core) => {
                 let computed = JobMessage::Computed(number, continuation, Box::new(result));
                 self.messages.push_back((core, computed));

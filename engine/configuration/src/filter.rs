@@ -11,7 +11,7 @@ use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::relay::HostAndPort;
-use super::users::{PASSWORD_BYTES_MAX, sayable};
+use super::users::{PASSWORD_BYTES_MAX, credential};
 use super::values::{Span, Value};
 
 const TIMEOUT: Micros = Micros::from_secs(5);
@@ -142,7 +142,7 @@ pub(super) fn filter(table: UncheckedSection<'_, '_>) -> Result<FilterConfig, Co
         place,
         password: section
             .optional("password")
-            .map(|item| sayable(&item, "password"))
+            .map(|item| credential(&item, "password"))
             .transpose()?,
         timeout: timeout(section)?,
         when_away: section

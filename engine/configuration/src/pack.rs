@@ -117,6 +117,7 @@ mod tests {
             ["one._domainkey.a.test", "two._domainkey.a.test"]
         );
         assert!(signing_keys(&[]).unwrap().is_empty());
+        // The first half is a complete pack with one key.
         for length in (1..pack.len()).filter(|length| *length != pack.len() / 2) {
             assert_eq!(signing_keys(&pack[..length]).err(), Some(BadPack::Cut), "{length}");
         }

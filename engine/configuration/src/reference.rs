@@ -32,7 +32,7 @@ The format is [TOML](https://toml.io). Some strings have a form of their own:
 on the command line.
 ";
 
-/// Keys that exclude each other: section and name. The example contains all other keys.
+/// The keys that the example leaves out, as section and name. Each excludes another key.
 const NOT_IN_EXAMPLE: &[(&str, &str)] = &[("user", "password_hash"), ("relay.domain", "direct")];
 
 /// The text of docs/configuration.md: one entry for each key, and an example with all of them.

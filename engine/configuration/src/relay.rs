@@ -18,7 +18,7 @@ use core::net::IpAddr;
 use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
-use super::users::{PASSWORD_BYTES_MAX, sayable};
+use super::users::{PASSWORD_BYTES_MAX, credential};
 use super::values::{HostName, Prefix, Value};
 use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, PREFIXES_MAX, SMARTHOSTS_MAX, parsed_once};
 
@@ -393,8 +393,8 @@ fn smarthost(
     let login = match (section.optional("user"), section.optional("password")) {
         (None, None) => None,
         (Some(user), Some(password)) => Some(SmarthostLogin {
-            user: sayable(&user, "user")?,
-            password: sayable(&password, "password")?,
+            user: credential(&user, "user")?,
+            password: credential(&password, "password")?,
         }),
         (Some(user), None) => {
             return Err(

@@ -68,7 +68,7 @@ fn a_whole_file_is_understood() {
 }
 
 #[test]
-fn what_may_be_absent_has_its_default() {
+fn absent_keys_and_sections_have_their_defaults() {
     let configuration =
         Configuration::parse("hostname = 'mail.a.test'\ndomains = ['a.test']\n").unwrap();
     assert_eq!(configuration.network, None);

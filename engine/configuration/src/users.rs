@@ -336,7 +336,7 @@ fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
 }
 
 fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
-    let text = sayable(item, "password")?;
+    let text = credential(item, "password")?;
     if text.chars().count() < PASSWORD_CHARACTERS_MIN {
         let expected = format_args!("at least {PASSWORD_CHARACTERS_MIN} characters");
         return Err(item.error("the password is too short", expected));
@@ -345,7 +345,7 @@ fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
 }
 
 /// Reads a user name or password that a client can send. `what`: "user" or "password".
-pub(super) fn sayable(item: &Item<'_, '_>, what: &str) -> Result<String, ConfigurationError> {
+pub(super) fn credential(item: &Item<'_, '_>, what: &str) -> Result<String, ConfigurationError> {
     let text = item.string(&format!("a {what}"))?;
     if text.is_empty() {
         return Err(item.error(format_args!("the {what} is empty"), "at least one character"));

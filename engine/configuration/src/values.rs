@@ -295,6 +295,7 @@ impl Value for InterfaceAddress {
 }
 
 impl InterfaceAddress {
+    /// Whether `other` is in the network of this address.
     pub(super) fn reaches(&self, other: IpAddr) -> bool {
         other.is_ipv4() == self.address.is_ipv4()
             && network_of(other, self.length) == network_of(self.address, self.length)

@@ -59,8 +59,8 @@ pub trait Machine: Entropy {
     /// events or to measure durations.
     fn wall_clock(&mut self) -> UnixTime;
 
-    /// The build time of the program, or 0 if unknown. The program cannot run before this time.
-    /// Constant.
+    /// The build time of the program, or 0 if unknown. The program cannot run before this time. The
+    /// result never changes.
     fn program_date(&self) -> UnixTime {
         UnixTime::default()
     }

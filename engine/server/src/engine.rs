@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::sizes::Sizes;
 use crate::start::start;
 
-/// Frames taken from the card in one turn.
+/// The maximum number of frames taken from the card in one turn.
 const FRAMES_PER_TURN: u32 = 64;
 /// Connections with timers that may expire in one turn.
 const TIMERS_PER_TURN: u32 = 64;
@@ -244,7 +244,7 @@ impl Engine {
             sessions.tell(frame, cx, Session::resumed);
         }
         server.run_services(machine);
-        lifecycle.live(server, sending, machine);
+        lifecycle.advance(server, sending, machine);
         self.own_messages(machine);
     }
 
@@ -343,7 +343,7 @@ impl Engine {
             || parts.links.has_own()
             || parts.connections.has_ready()
             || services.can_go_on();
-        if has_more || lifecycle.is_hurried(server) {
+        if has_more || lifecycle.can_go_on(server) {
             return Next::Now;
         }
         let next = parts

@@ -50,7 +50,7 @@ impl Session {
     pub(crate) fn handshake_is_due(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
         let Talk::Handshake(handshake) = &mut self.talk else {
-            unreachable!("only a handshake has such records")
+            unreachable!("only a handshake waits for a step")
         };
         if !parts.connections.has_room_for_handshake(connection) {
             handshake.stage = Stage::Room;
@@ -66,7 +66,7 @@ impl Session {
         let parts = &mut *cx.parts;
         let frame = self.caller.connection.0;
         let Talk::Handshake(handshake) = &mut self.talk else {
-            unreachable!("it is in a handshake")
+            unreachable!("the caller has found a handshake in progress")
         };
         if !parts.connections.has_entered(TurnGate::Handshake, frame) {
             return;

@@ -27,7 +27,7 @@ macro_rules! in_use {
 in_use! {
     /// Connections, including those that are closing.
     connections,
-    /// Outgoing connections, as known to their owners.
+    /// Outgoing connections that have an owner or are closing.
     opened,
     /// Sessions.
     sessions,

@@ -1,4 +1,4 @@
-//! The engine of a core: [`Engine::turn`] connects connections with sessions, and sessions with the
+//! The engine of a core: [`Engine::turn`] passes events between connections, sessions and the
 //! store.
 //!
 //! Only this crate knows all parts: `net` knows no protocol, the protocols know no store, and the

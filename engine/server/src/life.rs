@@ -18,7 +18,7 @@ use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
-/// How long the remaining sessions then get for their last reply, and the disk to finish. No
+/// After [`FAREWELL`]: the time for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
 
@@ -35,7 +35,7 @@ enum Life {
     /// The engine looks up the accounts of the configuration, and creates missing ones.
     MakingAccounts,
     /// The store makes an account.
-    AccountMade,
+    AwaitingAccount,
     /// The engine reads the uploaded certificates.
     ReadingCertificates,
     /// The other cores take over their shards. The value is the number of cores that own shards,
@@ -67,7 +67,7 @@ pub(crate) struct Lifecycle {
 /// The state of a failing disk.
 #[derive(Default)]
 struct DiskTrouble {
-    /// The time at which a failed disk is tried again. The console has reported the failure.
+    /// The time of the next try of a failed disk. `None` if the console has reported no failure.
     again_at: Option<Instant>,
     /// Whether the console has reported an unreadable sector.
     is_unreadable_told: bool,
@@ -96,7 +96,7 @@ impl Lifecycle {
     }
 
     /// Does the work of the current stage, and begins the next stage when it is time.
-    pub(crate) fn live(
+    pub(crate) fn advance(
         &mut self,
         server: &mut Server,
         sending: &Sending,
@@ -109,9 +109,9 @@ impl Lifecycle {
             Life::ReadingCertificates => self.read_certificates(server),
             Life::Sharing(owners) => self.share_out(owners, server),
             Life::Assembling => self.serve_when_all_do(server),
-            Life::AccountMade | Life::Serving | Life::Stopped(_) => {}
-            Life::Stopping { until } => self.leave_when_told(until, server),
-            Life::Leaving { until } => self.leave_at_rest(until, server),
+            Life::AwaitingAccount | Life::Serving | Life::Stopped(_) => {}
+            Life::Stopping { until } => self.leave_without_connections(until, server),
+            Life::Leaving { until } => self.leave_with_nothing_left(until, server),
             Life::AwaitingOthers { until } => {
                 self.stop_after_others(until, &mut server.parts, sending)
             }
@@ -129,7 +129,7 @@ impl Lifecycle {
     }
 
     /// Whether the next turn has work that no event announces.
-    pub(crate) fn is_hurried(&self, server: &Server) -> bool {
+    pub(crate) fn can_go_on(&self, server: &Server) -> bool {
         let Server { parts, services, .. } = server;
         match self.life {
             Life::MakingAccounts => self.provisioning.is_to_go_on(parts.turn.now),
@@ -241,7 +241,7 @@ impl Lifecycle {
     fn make_accounts(&mut self, server: &mut Server, machine: &mut impl Machine) {
         match self.provisioning.go_on(&mut provisioning_context(&mut server.parts), machine) {
             ProvisioningProgress::Some => {}
-            ProvisioningProgress::Asked => self.life = Life::AccountMade,
+            ProvisioningProgress::Asked => self.life = Life::AwaitingAccount,
             ProvisioningProgress::All => self.accounts_are_made(server),
         }
     }
@@ -249,7 +249,7 @@ impl Lifecycle {
     /// Processes the outcome of making an account in the store.
     pub(crate) fn account_made(&mut self, outcome: Outcome, server: &mut Server) {
         self.provisioning.woken(outcome, &mut provisioning_context(&mut server.parts));
-        if self.life == Life::AccountMade {
+        if self.life == Life::AwaitingAccount {
             self.life = Life::MakingAccounts;
         }
     }
@@ -332,7 +332,7 @@ impl Lifecycle {
         server.let_sessions(|sessions, cx| sessions.tell_all(cx, Session::stopping));
     }
 
-    fn leave_when_told(&mut self, until: Instant, server: &mut Server) {
+    fn leave_without_connections(&mut self, until: Instant, server: &mut Server) {
         let now = server.parts.turn.now;
         if is_without_connections(&server.parts) || now >= until {
             server.let_sessions(|sessions, cx| sessions.tell_all(cx, Session::deadline_expired));
@@ -340,7 +340,7 @@ impl Lifecycle {
         }
     }
 
-    fn leave_at_rest(&mut self, until: Instant, server: &mut Server) {
+    fn leave_with_nothing_left(&mut self, until: Instant, server: &mut Server) {
         let now = server.parts.turn.now;
         if has_nothing_left(server) || now >= until {
             server.let_sessions(|sessions, cx| {
@@ -348,7 +348,7 @@ impl Lifecycle {
                     cx.parts.connections.reset(session.caller.connection)
                 })
             });
-            self.take_stock(&mut server.parts);
+            self.print_statistics(&mut server.parts);
             server.parts.store.leave_others();
             // The other cores were told to stop at the same time, and may have more work.
             let patience =
@@ -359,7 +359,7 @@ impl Lifecycle {
 
     /// Prints how the TLS handshakes of this core ended. With several cores, also prints the core's
     /// part of the load.
-    fn take_stock(&self, parts: &mut Parts) {
+    fn print_statistics(&self, parts: &mut Parts) {
         let Parts { connections, console, links, .. } = parts;
         if !links.is_alone() {
             announce_share(self.core, connections.net(), console);
@@ -374,8 +374,8 @@ impl Lifecycle {
     /// disk, stops last. A core prints its last lines a turn earlier, since the machine may be off
     /// after this turn.
     fn stop_after_others(&mut self, until: Instant, parts: &mut Parts, sending: &Sending) {
-        let is_heard = sending.under_way() == 0;
-        if !(is_heard && parts.store.is_last()) && parts.turn.now < until {
+        let has_no_parcels_away = sending.under_way() == 0;
+        if !(has_no_parcels_away && parts.store.is_last()) && parts.turn.now < until {
             return;
         }
         if self.core == CoreId::FIRST {

@@ -27,9 +27,9 @@ const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// The patience when almost no buffers are left. After two losses of a segment, a client has sent
 /// it again within three seconds (RFC 6298 section 5).
 const PATIENCE_FOR_LOSSES: Micros = Micros::from_secs(3);
-/// Buffers are short when at most one part in this number is left.
+/// Buffers are short when at most one in this many is left.
 const BUFFERS_PARTS: usize = 8;
-/// Buffers are almost gone when at most one part in this number is left.
+/// Buffers are almost gone when at most one in this many is left.
 const ALL_BUFFERS_PARTS: usize = 64;
 /// Sessions that are ended in one turn while the memory reserve is in use.
 const SHED_PER_TURN: usize = 64;
@@ -108,8 +108,8 @@ impl LoadShedder {
         }
     }
 
-    /// Ends some of the sessions that hold the most memory, and lowers the mark if they are few. In
-    /// the next turn the machine reports whether that was enough.
+    /// Ends some of the sessions that hold the most memory. If they are few, smaller ones end next.
+    /// In the next turn the machine reports whether that was enough.
     #[cold]
     fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;

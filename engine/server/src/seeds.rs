@@ -18,9 +18,9 @@ use crate::sizes::Sizes;
 /// The maximum number of cores of one machine.
 pub const CORES_MAX: u8 = net::CORES_MAX as u8;
 
-/// Places in each ring.
+/// The number of messages that each ring holds.
 const RING_MESSAGES: usize = 256;
-/// Places in each ring if a simulation makes rings short.
+/// The number of messages in each ring if a simulation makes rings short.
 const RING_MESSAGES_FEW: usize = 2;
 
 /// The input of a core's engine. It is made on the first core and moved to its core.
@@ -29,7 +29,7 @@ pub struct Seed {
     pub(crate) cores: u8,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) site: Site,
-    pub(crate) papers: MachineKeys,
+    pub(crate) machine_keys: MachineKeys,
     pub(crate) sizes: Sizes,
     /// A secret of the cores of the machine. The keys that they share are derived from it.
     pub(crate) secret: [u8; 32],
@@ -52,8 +52,8 @@ pub struct MachineKeys {
     pub browser_authorities: Authorities,
 }
 
-const fn is_carried_to_another_core<T: Send>() {}
-const _: () = is_carried_to_another_core::<Seed>();
+const fn assert_is_send<T: Send>() {}
+const _: () = assert_is_send::<Seed>();
 
 /// Makes the seeds of a machine with `cores` cores, from 1 to [`CORES_MAX`]. Returns the first
 /// core's seed, and the others in the order of their cores.
@@ -63,7 +63,7 @@ const _: () = is_carried_to_another_core::<Seed>();
 pub fn seeds(
     configuration: Configuration,
     site: Site,
-    papers: MachineKeys,
+    machine_keys: MachineKeys,
     sizes: Sizes,
     cores: u8,
     secret: [u8; 32],
@@ -71,8 +71,8 @@ pub fn seeds(
     assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
     let configuration = Arc::new(configuration);
     let seed = |links: CoreLinks<Message>| {
-        let (configuration, papers) = (Arc::clone(&configuration), papers.clone());
-        Seed { core: links.own(), cores, configuration, site, papers, sizes, secret, links }
+        let (configuration, machine_keys) = (Arc::clone(&configuration), machine_keys.clone());
+        Seed { core: links.own(), cores, configuration, site, machine_keys, sizes, secret, links }
     };
     let (first, others) = channel::links(cores, ring_messages);
     (seed(first), others.into_iter().map(seed).collect())

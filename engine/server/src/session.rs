@@ -60,13 +60,12 @@ pub(crate) struct Session {
     pub(crate) caller: Caller,
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
-    guest: LimitState,
+    limit: LimitState,
     /// The progress of the session when load shedding last looked at it.
     pub(crate) mark: Option<ProgressMark>,
 }
 
-const _: () =
-    assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
+const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "SESSION_BYTES must be exact");
 
 /// The protocol state of a session.
 pub(crate) enum Talk {
@@ -111,16 +110,16 @@ impl Talk {
 impl Session {
     /// Begins the session of a client. Greets or refuses it as soon as the output has space.
     fn begin(service: &ServiceEntry, caller: Caller, cx: &mut Context<'_>) -> Session {
-        let guest = LimitState::arrives(caller, cx);
+        let limit = LimitState::arrives(caller, cx);
         if caller.channel == Channel::Tls {
-            return Session::begin_with_handshake(caller, guest, cx);
+            return Session::begin_with_handshake(caller, limit, cx);
         }
         let Parts { connections, logins, .. } = &*cx.parts;
         let delay = cx.inbound.greeting_delay(caller, connections.net(), logins.access());
-        let delay = delay.filter(|_| guest != LimitState::Refused);
+        let delay = delay.filter(|_| limit != LimitState::Refused);
         let talk =
             if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
-        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
+        let mut session = Session { caller, talk, peer_half: PeerHalf::Open, limit, mark: None };
         session.greet(cx);
         if session.is_to_be_greeted() || delay.is_some() {
             cx.parts.set_deadline(caller.connection, delay.or(Some(GREETING_PATIENCE)));
@@ -130,8 +129,8 @@ impl Session {
 
     /// Begins the session of a client of a service with implicit TLS. If the server is full, the
     /// client is refused before a handshake.
-    fn begin_with_handshake(caller: Caller, guest: LimitState, cx: &mut Context<'_>) -> Session {
-        if guest == LimitState::Refused || cx.parts.connections.is_crowded() {
+    fn begin_with_handshake(caller: Caller, limit: LimitState, cx: &mut Context<'_>) -> Session {
+        if limit == LimitState::Refused || cx.parts.connections.is_crowded() {
             cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
             cx.parts.connections.reset(caller.connection);
         } else {
@@ -141,7 +140,7 @@ impl Session {
             caller,
             talk: Talk::Handshake(TlsHandshake::new(cx.parts.turn.now)),
             peer_half: PeerHalf::Open,
-            guest,
+            limit,
             mark: None,
         }
     }
@@ -155,11 +154,11 @@ impl Session {
             return;
         }
         self.talk = match protocol {
-            _ if cx.parts.connections.is_crowded() || buggify!(HouseFull) => {
+            _ if cx.parts.connections.is_crowded() || buggify!(ServerFull) => {
                 sometimes!(CallerSentAway);
                 self.send_away(busy(protocol), cx)
             }
-            _ if self.guest == LimitState::Refused => self.send_away(too_many(protocol), cx),
+            _ if self.limit == LimitState::Refused => self.send_away(too_many(protocol), cx),
             Protocol::Smtp | Protocol::Submission => {
                 Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller)))
             }
@@ -243,7 +242,7 @@ impl Session {
     /// Whether the session is idle, and its client has too many connections: the client was
     /// refused, or the share of its address or network is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
-        self.is_idle(&cx.parts.connections) && self.guest.is_one_of_too_many(share, self.caller, cx)
+        self.is_idle(&cx.parts.connections) && self.limit.is_one_of_too_many(share, self.caller, cx)
     }
 
     /// Passes received plaintext to the session. Returns the number of bytes that it took.
@@ -483,6 +482,6 @@ impl Session {
             | Talk::Over => {}
         }
         cx.parts.set_deadline(self.caller.connection, None);
-        self.guest.leaves(self.caller, cx);
+        self.limit.leaves(self.caller, cx);
     }
 }

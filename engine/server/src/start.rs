@@ -36,8 +36,8 @@ const _: () =
 
 /// Makes the server of the core of this seed, on that core.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
-    let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
-    let MachineKeys { certificates, signing_keys, authorities, browser_authorities } = papers;
+    let Seed { core, cores, configuration, site, machine_keys, sizes, secret, links } = seed;
+    let MachineKeys { certificates, signing_keys, authorities, browser_authorities } = machine_keys;
     let now = machine.now();
     let card = machine.card();
     if core == CoreId::FIRST {

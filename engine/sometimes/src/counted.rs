@@ -9,7 +9,7 @@ use crate::{Mishap, Place};
 static REACHED: [AtomicU64; Place::ALL.len()] = [const { AtomicU64::new(0) }; Place::ALL.len()];
 static HAPPENED: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
 
-/// The chances of each mishap, in 65,536.
+/// The probability of each mishap, in units of 1/65,536.
 static CHANCES: [AtomicU64; Mishap::ALL.len()] = [const { AtomicU64::new(0) }; Mishap::ALL.len()];
 static DICE: AtomicU64 = AtomicU64::new(1);
 static IS_ON: AtomicBool = AtomicBool::new(false);

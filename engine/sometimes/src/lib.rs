@@ -33,7 +33,8 @@ macro_rules! names {
 }
 
 names! {
-    /// A place in the engine, or in the room around it.
+    /// A place in the engine. The places "By the room" are in the simulator's machine room around
+    /// it.
     Place:
     /// A journal continues in another segment.
     JournalLinked,
@@ -111,11 +112,11 @@ names! {
     /// By the room: messages were moved in the webmail.
     MovedAtWebmail,
     /// By the room: a client uses the ticket of a session that has ended.
-    StrangerComes,
+    EndedTicketUsed,
     /// The head of an outbox entry arrives in several parts.
     EntryHeadInParts,
     /// By the room: another server has accepted a message.
-    TakenElsewhere,
+    AcceptedByAnotherServer,
     /// By the room: a bounce is stored.
     ReportStored,
     /// By the room: a message for another server is in an outbox when it is inspected.
@@ -138,7 +139,7 @@ names! {
     /// A SYN is answered with a cookie.
     CookieAlways,
     /// A client is refused because the server is full.
-    HouseFull,
+    ServerFull,
     /// No transaction record is free.
     NoTransaction,
     /// The store accepts no more deliveries for now.

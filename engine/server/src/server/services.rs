@@ -104,7 +104,7 @@ macro_rules! services {
 
 services! {
     of_sessions { inbound: Inbound, pop3: Pop3 }
-    /// Its place is before the webmail, which answers the requests of HTTP sessions.
+    /// It runs before the webmail, which answers the requests of HTTP sessions.
     web: Web {
         has_work: |web, _| web.has_requests(),
         run: |server, _| server.bring_requests(),
@@ -114,7 +114,7 @@ services! {
         in_flight: |_| 0,
         stop: |_| (),
     }
-    /// Its place is before the webmail, which gets answers about the queue.
+    /// It runs before the webmail, which gets its answers about the queue.
     outbound: Outbound {
         has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::let_outbound_work,
@@ -139,7 +139,7 @@ services! {
         in_flight: Submission::under_way,
         stop: |server| server.services.submission.stop(),
     }
-    /// Its place is after the services that make DNS queries.
+    /// It runs after the services that make DNS queries.
     names: NameLookups {
         has_work: |names, parts| names.needs_run() || names.next_deadline() <= parts.turn.now,
         run: |server, _| server.look_names_up(),

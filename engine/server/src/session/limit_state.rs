@@ -18,7 +18,7 @@ pub(super) enum LimitState {
 }
 
 impl LimitState {
-    /// Begins to count a new connection.
+    /// Begins counting a new connection.
     pub(super) fn arrives(caller: Caller, cx: &mut Context<'_>) -> LimitState {
         if cx.parts.logins.access().is_unthrottled(caller.address) {
             return LimitState::Exempt;
@@ -51,7 +51,7 @@ impl LimitState {
         }
     }
 
-    /// Stops to count the connection.
+    /// Stops counting the connection.
     pub(super) fn leaves(self, caller: Caller, cx: &mut Context<'_>) {
         if let LimitState::Counted(kind) = self {
             cx.inbound.rate_limits().leaves(kind, caller.address);

@@ -131,7 +131,7 @@ impl PostedMessages {
                 .unwrap_or_else(|| panic!("a message has left for {mailbox:?}, and is not for it"))
                 .taken += 1;
         }
-        sometimes!(TakenElsewhere);
+        sometimes!(AcceptedByAnotherServer);
     }
 
     /// Notes that a sector went bad that holds part of the message with this number.

@@ -260,7 +260,7 @@ impl WebmailClient {
             // The account had too many sessions, a power cut came before the store had this
             // session, or the session has expired by the machine's clock.
             if matches!(waiting, PendingPage::LoginRequired) {
-                sometimes!(StrangerComes);
+                sometimes!(EndedTicketUsed);
             }
             self.ticket = None;
             if matches!(waiting, PendingPage::List(..)) && self.left > 0 {
