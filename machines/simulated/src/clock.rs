@@ -22,7 +22,7 @@ pub struct CoreClock {
 
 impl CoreClock {
     /// The time that the core's clock shows when the machine's clock shows `now`.
-    pub fn shows(self, now: Instant) -> Instant {
+    pub fn time_at(self, now: Instant) -> Instant {
         let span = i128::from(now.0);
         let shown = span + span * i128::from(self.drift) / MILLION + i128::from(self.ahead);
         Instant(u64::try_from(shown.max(0)).unwrap_or(u64::MAX))
@@ -36,7 +36,7 @@ impl CoreClock {
         let span = (i128::from(at.0) - i128::from(self.ahead)) * MILLION
             / (MILLION + i128::from(self.drift));
         let mut now = Instant(u64::try_from((span - 1).max(0)).unwrap_or(u64::MAX));
-        while self.shows(now) < at {
+        while self.time_at(now) < at {
             now = now + Micros(1);
         }
         now
@@ -62,13 +62,13 @@ mod tests {
             let mut last = Instant::START;
             for step in 0..2_000 {
                 let now = Instant(step * 937);
-                let shown = clock.shows(now);
+                let shown = clock.time_at(now);
                 assert!(shown >= last, "{clock:?} goes backwards");
                 last = shown;
                 let when = clock.when(shown);
-                assert!(when <= now && clock.shows(when) >= shown, "{clock:?} at {now:?}");
+                assert!(when <= now && clock.time_at(when) >= shown, "{clock:?} at {now:?}");
                 assert!(
-                    when == Instant::START || clock.shows(Instant(when.0 - 1)) < shown,
+                    when == Instant::START || clock.time_at(Instant(when.0 - 1)) < shown,
                     "{clock:?} at {now:?}"
                 );
             }

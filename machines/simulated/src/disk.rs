@@ -182,7 +182,8 @@ impl MemoryDisk {
         self.digest.finish()
     }
 
-    /// Corrupts the durable contents of a sector.
+    /// Corrupts the durable contents of a sector by inverting some bits, and drops its unflushed
+    /// writes. A second call restores the durable contents, unless they have changed in between.
     pub fn spoil(&mut self, sector: Sector) {
         let bytes = self.durable.entry(sector.0).or_insert_with(|| Arc::new([0; SECTOR_BYTES]));
         Arc::make_mut(bytes).iter_mut().for_each(|byte| *byte ^= 0x5a);
@@ -304,6 +305,7 @@ impl MemoryDisk {
         self.completed.push_back(DiskCompletion { token, operation, result, buffer });
     }
 
+    /// Whether all of these bytes are on the disk, and are whole sectors.
     fn contains(&self, sector: Sector, bytes: usize) -> bool {
         let sectors = (bytes / SECTOR_BYTES) as u64;
         bytes.is_multiple_of(SECTOR_BYTES)
@@ -348,6 +350,7 @@ impl MemoryDisk {
         }
     }
 
+    /// Whether one of these sectors is unreadable.
     fn is_unreadable(&self, first: Sector, bytes: usize) -> bool {
         let sectors = first.0..first.0 + (bytes / SECTOR_BYTES) as u64;
         self.blemishes.range(sectors).any(|(_, blemish)| *blemish == Blemish::Unreadable)
@@ -422,6 +425,7 @@ impl MemoryDisk {
 }
 
 impl Mood {
+    /// Whether the disk reports an error for each such operation.
     fn fails(self, operation: DiskOperation) -> bool {
         match self {
             Mood::Works | Mood::Waits => false,

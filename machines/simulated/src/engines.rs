@@ -17,7 +17,9 @@ use crate::SimulatedMachine;
 pub struct Engines {
     first: SimulatedCore,
     others: Vec<SimulatedCore>,
+    /// Whether the first core has had a turn since the stop request.
     knows_of_stop: bool,
+    /// The core that gets no turns.
     held: Option<u8>,
 }
 
@@ -145,9 +147,9 @@ impl Engines {
         };
         // A core that stops has notified the first core, which may end the machine at any time from
         // then on. So the stopping core must not print.
-        let is_told = core > 0 && is_over(one);
+        let is_first_notified = core > 0 && is_over(one);
         assert!(
-            !is_told || machine.console.len() == printed,
+            !is_first_notified || machine.console.len() == printed,
             "core {core} prints in the turn in which it stops"
         );
     }
@@ -187,6 +189,7 @@ impl Engines {
         self.numbered().filter(|(number, _)| self.held != Some(*number))
     }
 
+    /// Whether an event ends the sleep of this core.
     fn wakes(&self, core: u8, machine: &SimulatedMachine) -> bool {
         let is_first = core == 0;
         machine.has_frames_for(CoreId(core))

@@ -181,11 +181,11 @@ impl Machine for SimulatedMachine {
             self.readings += 1;
             self.now = self.now + self.computing;
         }
-        self.clock(self.core).shows(self.now)
+        self.clock(self.core).time_at(self.now)
     }
 
     fn wall_clock(&mut self) -> UnixTime {
-        UnixTime(self.started.0 + self.clock(self.core).shows(self.now).0)
+        UnixTime(self.started.0 + self.clock(self.core).time_at(self.now).0)
     }
 
     fn program_date(&self) -> UnixTime {

@@ -273,8 +273,8 @@ impl Options {
     }
 }
 
-/// Parses a number of cores. The engine runs on up to 16 cores, but eight cores show the same
-/// problems.
+/// Parses a number of cores from 1 to 8. The engine runs on up to 16 cores, but eight cores show
+/// the same problems.
 fn cores(text: &str) -> Result<u8, String> {
     text.parse()
         .ok()

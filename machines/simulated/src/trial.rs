@@ -8,7 +8,7 @@ use machine::Instant;
 use simulated::room::{FAULTS, Report, Scenario, Trace, run_scenario};
 
 /// The most runs that the shrinker may use.
-const LIVES_MAX: u32 = 400;
+const RUNS_MAX: u32 = 400;
 
 /// The result of a room.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
 /// does not fail.
 pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     let TrialOutcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
-    let mut shrinker = Shrinker { best: scenario.clone(), failure: first, lives: 0 };
+    let mut shrinker = Shrinker { best: scenario.clone(), failure: first, runs: 0 };
     shrinker.run();
     Some((shrinker.best, shrinker.failure))
 }
@@ -83,7 +83,7 @@ fn ranges(numbers: &[usize]) -> Vec<String> {
 struct Shrinker {
     best: Scenario,
     failure: String,
-    lives: u32,
+    runs: u32,
 }
 
 impl Shrinker {
@@ -91,22 +91,22 @@ impl Shrinker {
         loop {
             let before = self.best.clone();
             self.shorten();
-            self.take_cores();
+            self.reduce_cores();
             self.switch_off();
             self.leave_out();
-            if self.best == before || self.lives >= LIVES_MAX {
+            if self.best == before || self.runs >= RUNS_MAX {
                 return;
             }
         }
     }
 
-    /// Runs a candidate. If it fails at the same place, it becomes the best scenario. Returns
-    /// whether it does.
-    fn takes(&mut self, candidate: Scenario) -> bool {
-        if self.lives >= LIVES_MAX || candidate == self.best {
+    /// Runs a candidate. If the candidate fails at the same place, it becomes the best scenario.
+    /// Returns whether it became the best.
+    fn try_candidate(&mut self, candidate: Scenario) -> bool {
+        if self.runs >= RUNS_MAX || candidate == self.best {
             return false;
         }
-        self.lives += 1;
+        self.runs += 1;
         match try_out(&candidate, Trace::Off) {
             TrialOutcome::Failed(failure) if place(&failure) == place(&self.failure) => {
                 (self.best, self.failure) = (candidate, failure);
@@ -121,7 +121,7 @@ impl Shrinker {
         while bad - good > bad / 16 + 1 {
             let middle = good + (bad - good) / 2;
             let candidate = Scenario { until: Instant(middle), ..self.best.clone() };
-            if self.takes(candidate) {
+            if self.try_candidate(candidate) {
                 bad = middle;
             } else {
                 good = middle;
@@ -129,9 +129,9 @@ impl Shrinker {
         }
     }
 
-    fn take_cores(&mut self) {
+    fn reduce_cores(&mut self) {
         for cores in 1..self.best.cores {
-            if self.takes(Scenario { cores, ..self.best.clone() }) {
+            if self.try_candidate(Scenario { cores, ..self.best.clone() }) {
                 return;
             }
         }
@@ -141,7 +141,7 @@ impl Shrinker {
         for fault in FAULTS {
             let candidate =
                 Scenario { faults: self.best.faults.without(fault), ..self.best.clone() };
-            self.takes(candidate);
+            self.try_candidate(candidate);
         }
     }
 
@@ -151,13 +151,13 @@ impl Shrinker {
         let is_in = |scenario: &Scenario, event: &usize| !scenario.left_out.contains(event);
         let mut size = self.best.events().div_ceil(2);
         while size > 0 {
-            let there: Vec<usize> =
+            let remaining: Vec<usize> =
                 (0..self.best.events()).filter(|event| is_in(&self.best, event)).collect();
-            for some in there.chunks(size) {
+            for some in remaining.chunks(size) {
                 let mut candidate = self.best.clone();
                 candidate.left_out.extend(some);
                 candidate.left_out.sort_unstable();
-                self.takes(candidate);
+                self.try_candidate(candidate);
             }
             size /= 2;
         }

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     /// The output for the scripts `names` in `folder`, and the exit status.
-    fn said_of(folder: &Path, names: &[&str], options: &[&str]) -> (Vec<String>, u8) {
+    fn output_of(folder: &Path, names: &[&str], options: &[&str]) -> (Vec<String>, u8) {
         let files = names.iter().map(|name| folder.join(name).into_os_string());
         let words = options.iter().map(OsString::from).chain(files);
         let mut lines = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
             std::fs::write(place.path().join(name), text).unwrap();
         }
         let all = ["a.pkt", "b.pkt", "c.pkt"];
-        let (lines, status) = said_of(place.path(), &all, &[]);
+        let (lines, status) = output_of(place.path(), &all, &[]);
         assert!(
             lines[0].ends_with("a.pkt: passed") && lines[1].starts_with("  line 5: "),
             "{lines:?}"
@@ -141,9 +141,9 @@ mod tests {
                 && lines[3].contains("c.pkt: not applicable: line 1: ")
         );
         assert_eq!((lines[4].as_str(), status), ("1 passed, 1 failed, 1 skipped", 1));
-        let (lines, status) = said_of(place.path(), &all, &["--quiet"]);
+        let (lines, status) = output_of(place.path(), &all, &["--quiet"]);
         assert_eq!((lines.len(), status), (4, 1));
-        let (_, status) = said_of(place.path(), &["none.pkt"], &["--quiet"]);
+        let (_, status) = output_of(place.path(), &["none.pkt"], &["--quiet"]);
         assert_eq!(status, 2);
     }
 
@@ -152,8 +152,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("c.pkt"), "0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3\n")
             .unwrap();
-        assert_eq!(said_of(place.path(), &["c.pkt"], &[]).1, 0);
-        let (lines, status) = said_of(place.path(), &["c.pkt"], &["--strict"]);
+        assert_eq!(output_of(place.path(), &["c.pkt"], &[]).1, 0);
+        let (lines, status) = output_of(place.path(), &["c.pkt"], &["--strict"]);
         assert_eq!((lines[1].as_str(), status), ("test result: 0 passed; 1 failed", 1));
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn check(script: &Script, terms: ScriptTerms) -> Result<(), ScriptSto
 
 /// The features that the engine offers and the script agrees to. A script agrees to a feature if
 /// one of its SYNs offers the feature, and to all features if it lets us send the SYN.
-pub(super) fn met(script: &Script, offers: Offers) -> Offers {
-    let mut met = Offers::default();
+pub(super) fn agreed(script: &Script, offers: Offers) -> Offers {
+    let mut agreed = Offers::default();
     for event in &script.events {
         match &event.action {
             ScriptAction::SocketCall(call) if call.name == "connect" => return offers,
@@ -31,17 +31,18 @@ pub(super) fn met(script: &Script, offers: Offers) -> Offers {
                 if tcp.flags.has(Flags::SYN) =>
             {
                 let has = |is: fn(&TcpOption) -> bool| tcp.options.iter().flatten().any(is);
-                met.window_scale |= offers.window_scale
+                agreed.window_scale |= offers.window_scale
                     && has(|option| matches!(option, TcpOption::WindowScale(_)));
-                met.sack |= offers.sack && has(|option| matches!(option, TcpOption::SackPermitted));
-                met.timestamps |= offers.timestamps
+                agreed.sack |=
+                    offers.sack && has(|option| matches!(option, TcpOption::SackPermitted));
+                agreed.timestamps |= offers.timestamps
                     && has(|option| matches!(option, TcpOption::Timestamp { .. }));
-                met.ecn |= offers.ecn && tcp.flags.has(Flags::ECE | Flags::CWR);
+                agreed.ecn |= offers.ecn && tcp.flags.has(Flags::ECE | Flags::CWR);
             }
             _ => {}
         }
     }
-    met
+    agreed
 }
 
 fn reason_of(event: &Event, terms: ScriptTerms) -> Option<String> {
@@ -50,7 +51,7 @@ fn reason_of(event: &Event, terms: ScriptTerms) -> Option<String> {
             packet_beyond(packet, terms.offers)
         }
         ScriptAction::SocketCall(call) => call_beyond(call),
-        ScriptAction::Command(command) => super::settings::meaning(command, terms.met).err(),
+        ScriptAction::Command(command) => super::settings::meaning(command, terms.agreed).err(),
         ScriptAction::Code(code) => super::code::beyond(code),
     }
 }

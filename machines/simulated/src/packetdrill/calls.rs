@@ -42,8 +42,8 @@ impl Player {
             "epoll_create" | "epoll_create1" => {
                 Ok(self.insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false)))
             }
-            "epoll_ctl" => self.watch(line, arguments),
-            "epoll_wait" | "epoll_pwait" => self.watched(line, call),
+            "epoll_ctl" => self.epoll_ctl(line, arguments),
+            "epoll_wait" | "epoll_pwait" => self.epoll_wait(line, call),
             other => Err(ScriptStop::not_applicable(
                 line,
                 format!("what {other} does is not offered to a service"),
@@ -263,7 +263,7 @@ impl Player {
             found.push(&mut self.host);
         }
         if matches!(how, Some(0 | 2)) {
-            found.news_in += 1;
+            found.events_in += 1;
             if let Some(socket) = self.sockets.get_mut(&number) {
                 socket.options.insert("SHUT_RD".to_string(), 1);
             }

@@ -17,8 +17,8 @@ pub(super) struct ScriptTerms {
     pub(super) foreign: bool,
     /// The features that the engine offers to a peer that offers everything.
     pub(super) offers: Offers,
-    /// The offered features that the script agrees to ([`super::applicable::met`]).
-    pub(super) met: Offers,
+    /// The offered features that the script agrees to ([`super::applicable::agreed`]).
+    pub(super) agreed: Offers,
 }
 
 /// The features of TCP that the engine offers.

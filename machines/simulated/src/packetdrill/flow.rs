@@ -51,7 +51,7 @@ pub(super) struct Flow {
     /// The values of our timestamps on the wire, by the script's values.
     values: HashMap<u32, u32>,
     /// The acknowledgment and the window of our last segment, in the script's numbers.
-    pub(super) told: Option<(u32, u16)>,
+    pub(super) last_acknowledged: Option<(u32, u16)>,
     /// The number after the highest one that we have sent, in the script's numbers.
     pub(super) sent_to: Option<u32>,
 }
@@ -124,7 +124,7 @@ impl Flow {
     /// The first of the peer's sequence numbers beyond the window in our last segment, in the
     /// script's numbers.
     pub(super) fn edge(&self) -> Option<u32> {
-        let (acknowledgment, window) = self.told?;
+        let (acknowledgment, window) = self.last_acknowledged?;
         let shift = if self.peer_scales { self.shift } else { 0 };
         Some(acknowledgment.wrapping_add(u32::from(window) << shift))
     }

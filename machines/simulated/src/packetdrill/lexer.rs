@@ -228,7 +228,7 @@ impl<'a> Lexer<'a> {
             return Ok(ScriptToken::Ellipsis);
         }
         if let Some(name) = self.rest.strip_prefix("--") {
-            let length = run(name, |c| c.is_ascii_alphanumeric() || c == '_');
+            let length = run_length(name, |c| c.is_ascii_alphanumeric() || c == '_');
             if length > 0 {
                 return Ok(ScriptToken::Option(
                     self.take(length + 2).trim_start_matches('-').to_string(),
@@ -265,21 +265,21 @@ impl<'a> Lexer<'a> {
     /// The length of the name at the start of `rest`. The names `exp-…`, `EXP-…`, `gen-…` and
     /// `sequence#` contain a mark.
     fn name_length(&self) -> usize {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let length = run(self.rest, is_part);
+        let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let length = run_length(self.rest, is_name_character);
         let (head, tail) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         if let ("exp" | "EXP" | "gen", Some(more)) = (head, tail.strip_prefix('-')) {
-            return length + 1 + run(more, is_part);
+            return length + 1 + run_length(more, is_name_character);
         }
         if head == "sequence" && tail.starts_with('#') { length + 1 } else { length }
     }
 
     fn address(&mut self) -> Option<IpAddr> {
-        let length = run(self.rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
+        let length = run_length(self.rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
         let text = self.rest.get(..length)?;
-        let looks_like_one = text.contains("::") || text.matches([':', '.']).count() >= 3;
+        let looks_like_address = text.contains("::") || text.matches([':', '.']).count() >= 3;
         // The character after an address may look like a part of the address: `192.0.2.1:`.
-        let text = if looks_like_one {
+        let text = if looks_like_address {
             text.strip_suffix(':').filter(|text| !text.ends_with(':')).unwrap_or(text)
         } else {
             ""
@@ -290,8 +290,9 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn run(text: &str, is_part: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !is_part(c)).unwrap_or(text.len())
+/// The length of the longest start of `text` in which `belongs` is true for all characters.
+fn run_length(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !belongs(c)).unwrap_or(text.len())
 }
 
 /// The length of the number at the start of `text`: an optional minus, and digits or a decimal
@@ -299,9 +300,9 @@ fn run(text: &str, is_part: impl Fn(char) -> bool) -> usize {
 fn number_length(text: &str) -> usize {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let sign = text.len() - unsigned.len();
-    let whole = run(unsigned, |c| c.is_ascii_digit());
+    let whole = run_length(unsigned, |c| c.is_ascii_digit());
     let fraction = match unsigned.get(whole..).and_then(|tail| tail.strip_prefix('.')) {
-        Some(tail) => run(tail, |c| c.is_ascii_digit()),
+        Some(tail) => run_length(tail, |c| c.is_ascii_digit()),
         None => 0,
     };
     match (whole, fraction) {

@@ -249,7 +249,7 @@ impl Player {
         liberties: Vec<String>,
     ) -> Result<PacketMatch, ScriptStop> {
         let may_wait = is_pure_acknowledgment(seen) && self.acknowledges_more(flow, seen);
-        match window.and_then(|window| self.off(window, at)) {
+        match window.and_then(|window| self.deviation(window, at)) {
             Some(off) if may_wait && off <= ACKNOWLEDGE_DELAY_MAX => {
                 self.liberty(line, "an acknowledgment at another moment: how long it may wait is the receiver's (RFC 9293 section 3.8.6.3)");
             }
@@ -317,7 +317,7 @@ impl Player {
     }
 
     /// The time by which a packet was sent too early or too late; `None` within the tolerance.
-    fn off(&self, (earliest, latest): (Instant, Instant), at: Instant) -> Option<Micros> {
+    fn deviation(&self, (earliest, latest): (Instant, Instant), at: Instant) -> Option<Micros> {
         let tolerance = self.tolerance(earliest);
         let early = earliest.since(at + tolerance);
         let late = at.since(latest + tolerance);
@@ -331,7 +331,7 @@ impl Player {
         window: Option<(Instant, Instant)>,
         at: Instant,
     ) -> Result<(), ScriptStop> {
-        if window.is_some_and(|window| self.off(window, at).is_some()) {
+        if window.is_some_and(|window| self.deviation(window, at).is_some()) {
             return Err(ScriptStop::failed(
                 line,
                 described(packet, window),
@@ -368,7 +368,7 @@ impl Player {
     fn note(&mut self, flow: usize, seen: &Segment) {
         let Some(flow) = self.flows.get_mut(flow) else { return };
         if seen.flags.has(Flags::ACK) {
-            flow.told = Some((seen.acknowledgment, seen.window));
+            flow.last_acknowledged = Some((seen.acknowledgment, seen.window));
         }
         let takes = u32::from(seen.flags.has(Flags::FIN)) + u32::from(seen.flags.has(Flags::SYN));
         let length = u32::try_from(seen.payload.len()).unwrap_or(0);
@@ -387,31 +387,32 @@ impl Player {
 
     /// Whether the segment acknowledges another number than our last segment.
     fn acknowledges_more(&self, flow: usize, seen: &Segment) -> bool {
-        let told = self.flows.get(flow).and_then(|flow| flow.told);
-        told.is_some_and(|(number, _)| number != seen.acknowledgment)
+        let last_acknowledged = self.flows.get(flow).and_then(|flow| flow.last_acknowledged);
+        last_acknowledged.is_some_and(|(number, _)| number != seen.acknowledgment)
     }
 
     /// Whether an unexpected acknowledgment is allowed: it acknowledges bytes that the expected
     /// packet acknowledges too, or it only widens the window.
     fn may_be_passed(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
-        let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else {
+        let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.last_acknowledged)
+        else {
             return false;
         };
-        let tells_later = expected
+        let is_acknowledged_by_expected = expected
             .acknowledgment
             .is_some_and(|later| later.wrapping_sub(seen.acknowledgment) < 1 << 31);
-        let tells_more = self.acknowledges_more(flow, seen) && tells_later;
+        let is_early_part = self.acknowledges_more(flow, seen) && is_acknowledged_by_expected;
         let widens = seen.acknowledgment == number && seen.window > window && self.terms.foreign;
         let is_other = expected.payload > 0
             || expected.flags.bits != Flags::ACK
             || expected.acknowledgment != Some(seen.acknowledgment);
-        is_other && (tells_more || widens) && without_blocks(&seen.options)
+        is_other && (is_early_part || widens) && without_blocks(&seen.options)
     }
 
     /// Whether an expected acknowledgment may be missing, because the packet that was sent instead
     /// acknowledges the same bytes.
     fn is_covered(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
-        let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else {
+        let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.last_acknowledged) else {
             return false;
         };
         let is_bare = expected.flags.bits == Flags::ACK && expected.payload == 0;
@@ -421,9 +422,9 @@ impl Player {
         };
         let is_new = wanted != number && wanted.wrapping_sub(number) < 1 << 31;
         let ahead = seen.acknowledgment.wrapping_sub(wanted);
-        let tells_more_than_it =
+        let covers_expected =
             (ahead > 0 && ahead < 1 << 31) || (ahead == 0 && !is_pure_acknowledgment(seen));
-        (is_new && tells_more_than_it)
+        (is_new && covers_expected)
             || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
     }
 
@@ -445,8 +446,13 @@ impl Player {
 
     /// Whether the script expects only a window update.
     fn is_window_update(&self, expected: &TcpPacket) -> bool {
-        let told = self.under_test.and_then(|flow| self.flows.get(flow)).and_then(|flow| flow.told);
-        let (Some((number, window)), Some(wider)) = (told, expected.window) else { return false };
+        let last_acknowledged = self
+            .under_test
+            .and_then(|flow| self.flows.get(flow))
+            .and_then(|flow| flow.last_acknowledged);
+        let (Some((number, window)), Some(wider)) = (last_acknowledged, expected.window) else {
+            return false;
+        };
         self.terms.foreign
             && expected.flags.bits == Flags::ACK
             && expected.payload == 0

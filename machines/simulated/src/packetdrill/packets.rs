@@ -54,7 +54,7 @@ impl TokenStream {
             return Ok(packet);
         }
         packet.body = PacketBody::Tcp(self.tcp()?);
-        self.behind_tcp(&mut packet)?;
+        self.tcp_suffixes(&mut packet)?;
         Ok(packet)
     }
 
@@ -211,7 +211,7 @@ impl TokenStream {
     }
 
     /// Parses the suffixes that some dialects add after a segment.
-    fn behind_tcp(&mut self, packet: &mut ScriptPacket) -> Result<(), SyntaxError> {
+    fn tcp_suffixes(&mut self, packet: &mut ScriptPacket) -> Result<(), SyntaxError> {
         if self.is_symbol('[') {
             // The text in brackets is the reason for a reset.
             while !self.take_symbol(']') {

@@ -338,15 +338,15 @@ impl TokenStream {
             ScriptToken::Symbol('[') => self.list(']').map(Expression::List),
             ScriptToken::Symbol('{') => self.list('}').map(Expression::Record),
             ScriptToken::Symbol(_) => self.list(')').map(Expression::List),
-            ScriptToken::Word(word) => self.behind_word(word),
-            ScriptToken::Text(text) => Ok(self.behind_text(text)),
+            ScriptToken::Word(word) => self.after_word(word),
+            ScriptToken::Text(text) => Ok(self.after_text(text)),
             other => Ok(Expression::Text(written(&other))),
         }
     }
 
     /// Parses the rest of an expression that begins with a name. The name may have a value,
     /// arguments, both, or neither.
-    fn behind_word(&mut self, word: String) -> Result<Expression, SyntaxError> {
+    fn after_word(&mut self, word: String) -> Result<Expression, SyntaxError> {
         if self.take_symbol('=') {
             return Ok(Expression::Named(word, Box::new(self.expression()?)));
         }
@@ -363,7 +363,7 @@ impl TokenStream {
 
     /// Parses the rest of a string. Adjacent strings are one string. An ellipsis after them means
     /// that the text continues, and is dropped.
-    fn behind_text(&mut self, mut text: String) -> Expression {
+    fn after_text(&mut self, mut text: String) -> Expression {
         while let Some(ScriptToken::Text(more)) = self.peek() {
             text.push_str(more);
             self.next();

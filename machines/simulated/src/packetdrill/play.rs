@@ -38,7 +38,7 @@ impl Player {
         let offers = *OFFERS.get_or_init(offers);
         let foreign =
             script.events.iter().any(|event| matches!(event.action, ScriptAction::Command(_)));
-        let terms = ScriptTerms { foreign, offers, met: applicable::met(script, offers) };
+        let terms = ScriptTerms { foreign, offers, agreed: applicable::agreed(script, offers) };
         applicable::check(script, terms)?;
         let is_cookie_asked = |event: &Event| match &event.action {
             ScriptAction::Command(command) => settings::asks_for_cookies(command),
@@ -124,7 +124,7 @@ impl Player {
     }
 
     fn command(&mut self, line: usize, command: &str) -> Result<(), ScriptStop> {
-        let meanings = settings::meaning(command, self.terms.met);
+        let meanings = settings::meaning(command, self.terms.agreed);
         for meaning in meanings.map_err(|reason| ScriptStop::not_applicable(line, reason))? {
             match meaning {
                 CommandMeaning::Nothing => {}

@@ -1,7 +1,8 @@
 //! `poll` and `epoll`: the operations that sockets allow without waiting.
 //!
-//! A connected socket is always writable, because its line keeps written bytes until TCP takes
-//! them.
+//! A connected socket is always writable, because its connection
+//! ([`super::sockets::SocketLine`]) keeps written bytes until TCP takes them. The parameter `line`
+//! is the line number of the call in the script.
 
 use std::collections::BTreeMap;
 
@@ -50,29 +51,30 @@ impl Player {
         if found.error.is_some() {
             ready |= POLLERR;
         }
-        (ready, (found.news_in, found.news_out))
+        (ready, (found.events_in, found.events_out))
     }
 
+    /// `poll`: counts the sockets that are ready, and compares their events with the script.
     pub(super) fn poll(
         &mut self,
         line: usize,
         call: &SocketCall,
     ) -> Result<CallAttempt, ScriptStop> {
-        let Some(Expression::List(asked)) = call.arguments.first() else {
+        let Some(Expression::List(entries)) = call.arguments.first() else {
             return Ok(CallAttempt::Error("EINVAL"));
         };
         let mut count = 0;
         let mut results = Vec::new();
-        for one in asked {
-            let number = names::field(one, "fd").and_then(value).unwrap_or(-1);
-            let events = names::field(one, "events").and_then(value).unwrap_or(0);
+        for entry in entries {
+            let number = names::field(entry, "fd").and_then(value).unwrap_or(-1);
+            let events = names::field(entry, "events").and_then(value).unwrap_or(0);
             let (ready, _) = self.readiness(number);
             let returned = ready & (events | POLLERR | POLLHUP | 0x20);
             count += i64::from(returned != 0);
-            let wanted = names::field(one, "revents").map_or(Some(0), value);
+            let wanted = names::field(entry, "revents").map_or(Some(0), value);
             results.push((number, returned, wanted));
         }
-        if count == 0 && !self.is_time_out(&call.arguments, 2) {
+        if count == 0 && !self.has_timed_out(&call.arguments, 2) {
             return Ok(CallAttempt::Blocks);
         }
         self.polled = None;
@@ -85,9 +87,9 @@ impl Player {
         Ok(CallAttempt::Value(count))
     }
 
-    /// Whether the timeout of a call (milliseconds, negative for none) has passed. The timeout
-    /// begins with the call's first attempt.
-    fn is_time_out(&mut self, arguments: &[Expression], at: usize) -> bool {
+    /// Whether the timeout in argument `at` (milliseconds, negative for none) has passed. The
+    /// timeout begins with the call's first attempt.
+    fn has_timed_out(&mut self, arguments: &[Expression], at: usize) -> bool {
         let span = arguments.get(at).and_then(value).unwrap_or(0);
         let Ok(span) = u64::try_from(span) else { return false };
         let began = *self.polled.get_or_insert(self.host.now);
@@ -96,7 +98,8 @@ impl Player {
         self.host.now >= ends
     }
 
-    pub(super) fn watch(
+    /// `epoll_ctl`: adds, removes or changes a socket that an epoll instance watches.
+    pub(super) fn epoll_ctl(
         &mut self,
         line: usize,
         arguments: &[Expression],
@@ -113,11 +116,11 @@ impl Player {
         if !self.sockets.contains_key(&number) {
             return Ok(CallAttempt::Error("EBADF"));
         }
-        let Some(watched) = self.watched_by(watcher) else {
+        let Some(watched) = self.watched_sockets(watcher) else {
             return Ok(CallAttempt::Error("EBADF"));
         };
         let is_there = watched.contains_key(&number);
-        let new = Watched { events, data, told: (u64::MAX, u64::MAX) };
+        let new = Watched { events, data, reported: (u64::MAX, u64::MAX) };
         match (operation, is_there) {
             (1, false) | (3, true) => watched.insert(number, new),
             (2, true) => watched.remove(&number),
@@ -127,45 +130,48 @@ impl Player {
         Ok(CallAttempt::Value(0))
     }
 
-    fn watched_by(&mut self, watcher: i64) -> Option<&mut BTreeMap<i64, Watched>> {
+    /// The sockets that an epoll instance watches, by number.
+    fn watched_sockets(&mut self, watcher: i64) -> Option<&mut BTreeMap<i64, Watched>> {
         match &mut self.sockets.get_mut(&watcher)?.kind {
             Kind::Watcher(watched) => Some(watched),
             _ => None,
         }
     }
 
-    pub(super) fn watched(
+    /// `epoll_wait`: returns the sockets that are ready, and compares the first with the script.
+    pub(super) fn epoll_wait(
         &mut self,
         line: usize,
         call: &SocketCall,
     ) -> Result<CallAttempt, ScriptStop> {
         let watcher = Self::number(line, &call.arguments)?;
-        let Some(all) = self.watched_by(watcher).cloned() else {
+        let Some(all) = self.watched_sockets(watcher).cloned() else {
             return Ok(CallAttempt::Error("EBADF"));
         };
-        let mut told = Vec::new();
+        let mut ready_sockets = Vec::new();
         for (number, watched) in &all {
-            let (ready, news) = self.readiness(*number);
+            let (ready, counters) = self.readiness(*number);
             let returned = ready & (watched.events | POLLERR | POLLHUP);
-            let is_new = watched.events & EPOLLET == 0 || watched.told != news;
+            let is_new = watched.events & EPOLLET == 0 || watched.reported != counters;
             if returned != 0 && is_new {
-                told.push((*number, returned, watched.data, news));
+                ready_sockets.push((*number, returned, watched.data, counters));
             }
         }
-        if told.is_empty() && !self.is_time_out(&call.arguments, 3) {
+        if ready_sockets.is_empty() && !self.has_timed_out(&call.arguments, 3) {
             return Ok(CallAttempt::Blocks);
         }
         self.polled = None;
-        for (number, _, _, news) in &told {
-            if let Some(watched) = self.watched_by(watcher).and_then(|all| all.get_mut(number)) {
-                watched.told = *news;
+        for (number, _, _, counters) in &ready_sockets {
+            if let Some(watched) = self.watched_sockets(watcher).and_then(|all| all.get_mut(number))
+            {
+                watched.reported = *counters;
                 if watched.events & EPOLLONESHOT != 0 {
                     watched.events &= EPOLLET | EPOLLONESHOT;
                 }
             }
         }
         if let (Some(expected), Some((_, returned, data, _))) =
-            (call.arguments.get(1), told.first())
+            (call.arguments.get(1), ready_sockets.first())
         {
             let events = names::field(expected, "events").and_then(value);
             let wrong_data = data_of(expected).is_some_and(|wanted| wanted != *data);
@@ -179,7 +185,7 @@ impl Player {
                 ));
             }
         }
-        Ok(CallAttempt::Value(i64::try_from(told.len()).unwrap_or(0)))
+        Ok(CallAttempt::Value(i64::try_from(ready_sockets.len()).unwrap_or(0)))
     }
 
     /// The time at which the pending call is tried again even without an event.
@@ -188,7 +194,8 @@ impl Player {
     }
 }
 
-/// The data that is returned with an event, from the member of the union that the script uses.
+/// The data that `epoll_wait` returns with an event, from the member of the union `epoll_data` that
+/// the script uses.
 fn data_of(event: &Expression) -> Option<i64> {
     ["fd", "ptr", "u32", "u64"]
         .into_iter()

@@ -44,14 +44,15 @@ pub(super) struct SocketLine {
     pub(super) over: Option<CloseReason>,
     /// The error that the next call reports.
     pub(super) error: Option<&'static str>,
-    /// `shut`: our direction ends after the written bytes. `shut_told`: TCP knows that.
+    /// `shut`: our direction ends after the written bytes. `shut_passed_on`: the program's end of
+    /// the stream was passed on to TCP.
     pub(super) shut: bool,
-    pub(super) shut_told: bool,
+    pub(super) shut_passed_on: bool,
     /// The program has closed the socket, so further received bytes reset the connection.
     pub(super) deaf: bool,
     /// The number of events in each direction, for edge-triggered polling.
-    pub(super) news_in: u64,
-    pub(super) news_out: u64,
+    pub(super) events_in: u64,
+    pub(super) events_out: u64,
 }
 
 impl SocketLine {
@@ -68,10 +69,10 @@ impl SocketLine {
             over: None,
             error: None,
             shut: false,
-            shut_told: false,
+            shut_passed_on: false,
             deaf: false,
-            news_in: 0,
-            news_out: u64::from(connected),
+            events_in: 0,
+            events_out: u64::from(connected),
         }
     }
 
@@ -93,8 +94,8 @@ impl SocketLine {
             }
         }
         let all = self.handed_over == self.written;
-        if self.shut && !self.shut_told && all && self.connected && self.over.is_none() {
-            self.shut_told = true;
+        if self.shut && !self.shut_passed_on && all && self.connected && self.over.is_none() {
+            self.shut_passed_on = true;
             host.net.close(self.connection);
         }
         host.speak();
@@ -136,11 +137,11 @@ impl SocketLine {
             Happened::Accepted { .. } => {}
             Happened::Connected(_) => {
                 self.connected = true;
-                self.news_out += 1;
+                self.events_out += 1;
                 self.push(host);
             }
             Happened::Received(_) => {
-                self.news_in += 1;
+                self.events_in += 1;
                 if self.deaf {
                     self.abort(host);
                 }
@@ -148,7 +149,7 @@ impl SocketLine {
             Happened::SendRoom(_) => self.push(host),
             Happened::PeerClosed(_) => {
                 self.peer_closed = true;
-                self.news_in += 1;
+                self.events_in += 1;
             }
             Happened::Left(_, bytes) => self.held.extend(bytes),
             Happened::Closed(_, reason) => self.ended(*reason),
@@ -157,8 +158,8 @@ impl SocketLine {
 
     fn ended(&mut self, reason: CloseReason) {
         self.over = Some(reason);
-        self.news_in += 1;
-        self.news_out += 1;
+        self.events_in += 1;
+        self.events_out += 1;
         self.error = match reason {
             CloseReason::Normal | CloseReason::Aborted => None,
             CloseReason::Reset => Some("ECONNRESET"),
@@ -188,10 +189,10 @@ pub(super) enum Kind {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Watched {
     pub(super) events: i64,
-    /// The data that the script wants to be returned with the events.
+    /// The data that `epoll_wait` returns with the events.
     pub(super) data: i64,
-    /// The event counters that were reported already, for edge triggering.
-    pub(super) told: (u64, u64),
+    /// The event counters at the last report, for edge triggering.
+    pub(super) reported: (u64, u64),
 }
 
 /// A socket.

@@ -105,7 +105,7 @@ impl WebmailClient {
             }
             11 => {
                 let name = format!("Mary {:x}", context.dice.roll());
-                let asked = context.model.name.asked(name.clone());
+                let change = context.model.name.requested(name.clone());
                 let token = self.token.clone();
                 let hold = if context.dice.one_in(2) { "0" } else { "10" };
                 let fields = [
@@ -118,7 +118,7 @@ impl WebmailClient {
                 self.post(
                     "/mail/settings",
                     &fields,
-                    PendingPage::ActionResponse(WebmailAction::Rename(asked)),
+                    PendingPage::ActionResponse(WebmailAction::Rename(change)),
                     line,
                 );
             }
@@ -213,9 +213,10 @@ impl WebmailClient {
             let others: Vec<(u32, &str)> =
                 TARGETS.into_iter().filter(|(to, _)| *to != self.mailbox).collect();
             let (to, button) = others[context.dice.below(others.len() as u64) as usize];
-            let asked =
-                |(_, message, copy)| (message, copy, context.model.move_asked(message, copy, to));
-            (button, WebmailAction::Move(rows.into_iter().map(asked).collect()))
+            let with_change = |(_, message, copy)| {
+                (message, copy, context.model.move_requested(message, copy, to))
+            };
+            (button, WebmailAction::Move(rows.into_iter().map(with_change).collect()))
         };
         let token = self.token.clone();
         let mut fields = vec![
@@ -241,7 +242,7 @@ impl WebmailClient {
         let Some((row, message, copy, is_starred)) = known else {
             return self.list(self.mailbox, line, context);
         };
-        let asked = context.model.star_asked(message, copy, !is_starred);
+        let change = context.model.star_requested(message, copy, !is_starred);
         let view = context.model.view(self.account);
         let (token, here, key) =
             (self.token.clone(), format!("/mail/box/{}", self.mailbox), row.key());
@@ -250,7 +251,7 @@ impl WebmailClient {
         self.post(
             "/mail/act",
             &fields,
-            PendingPage::ActionResponse(WebmailAction::Star(message, copy, asked, view)),
+            PendingPage::ActionResponse(WebmailAction::Star(message, copy, change, view)),
             line,
         );
     }
@@ -302,7 +303,7 @@ impl WebmailClient {
         let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
         let mut messages =
             drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.message?)));
-        messages.find(|(_, message)| context.model.has_recipients(*message))
+        messages.find(|(_, message)| context.model.is_sent_by_webmail(*message))
     }
 
     pub(super) fn undo_send(
@@ -312,13 +313,13 @@ impl WebmailClient {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) {
-        let asked = context.model.undo_requested(message);
+        let change = context.model.undo_requested(message);
         let token = self.token.clone();
         let fields = [("token", token.as_str()), ("what", what)];
         self.post(
             "/mail/undo",
             &fields,
-            PendingPage::ActionResponse(WebmailAction::Undo(message, asked)),
+            PendingPage::ActionResponse(WebmailAction::Undo(message, change)),
             line,
         );
     }
@@ -408,8 +409,8 @@ impl WebmailClient {
                 let is_moved = is_done(moved.len(), "moved to");
                 let is_nothing =
                     words == "No messages selected, or the selected ones cannot be changed.";
-                for (message, copy, asked) in moved.iter().filter(|_| is_moved || is_nothing) {
-                    context.model.moved(*message, *copy, asked, is_moved);
+                for (message, copy, change) in moved.iter().filter(|_| is_moved || is_nothing) {
+                    context.model.moved(*message, *copy, change, is_moved);
                 }
                 if is_moved {
                     sometimes!(MovedAtWebmail);
@@ -421,13 +422,13 @@ impl WebmailClient {
             }
             // If another client has deleted the message, the server does not star it, and the page
             // does not say so.
-            WebmailAction::Star(message, copy, asked, view) if page.status == 200 && !is_wrong => {
+            WebmailAction::Star(message, copy, change, view) if page.status == 200 && !is_wrong => {
                 if context.model.is_unchanged(view, *message, *copy) {
-                    context.model.starred(*message, *copy, asked);
+                    context.model.starred(*message, *copy, change);
                 }
             }
-            WebmailAction::Rename(asked) if words == "Settings saved." => {
-                context.model.name.done(asked);
+            WebmailAction::Rename(change) if words == "Settings saved." => {
+                context.model.name.done(change);
                 return self.get(
                     "/mail/settings",
                     PendingPage::Settings(context.model.name.snapshot()),
@@ -445,17 +446,17 @@ impl WebmailClient {
             WebmailAction::Compose(ComposeAction::Send(..), message) if words == "Sending…" => {
                 return self.send_was_held(*message, page, line, context);
             }
-            WebmailAction::Undo(message, asked)
+            WebmailAction::Undo(message, change)
                 if words == "Sending undone. The message is back in Drafts." =>
             {
-                context.model.undo_answered(*message, asked, true);
+                context.model.undo_answered(*message, change, true);
                 sometimes!(TakenBackAtWebmail);
                 if page.value_of("subject") == Some(message.0.to_string()) {
                     self.draft = page.value_of("draft").map(|key| (key, *message));
                 }
             }
-            WebmailAction::Undo(message, asked) if words.starts_with("Too late") => {
-                context.model.undo_answered(*message, asked, false);
+            WebmailAction::Undo(message, change) if words.starts_with("Too late") => {
+                context.model.undo_answered(*message, change, false);
                 sometimes!(TooLateAtWebmail);
             }
             WebmailAction::Star(..)

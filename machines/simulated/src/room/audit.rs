@@ -40,7 +40,7 @@ pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> DiskSpac
 /// The summaries of the messages in an account's inbox, read from a copy of `disk`.
 pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
     let mut reading = DiskReader::open(disk, 0);
-    let account = reading.store.find(account).expect("there is such an account");
+    let account = reading.store.find(account).expect("the account exists");
     let messages: Vec<MessageInfo> = reading.store.messages(account, INBOX).collect();
     messages.iter().map(|message| reading.summary(account, INBOX, message)).collect()
 }
@@ -75,13 +75,13 @@ pub struct Contents {
 /// The contents of an account, read from a copy of `disk`.
 pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
     let mut reading = DiskReader::open(disk, 0);
-    let id = reading.store.find(account).expect("there is such an account");
-    let known = reading.store.account(id).expect("it was found");
+    let id = reading.store.find(account).expect("the account exists");
+    let known = reading.store.account(id).expect("the account exists");
     let notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
     let names: Vec<(MailboxId, String)> =
         known.mailboxes().map(|(id, name)| (id, name.to_string())).collect();
     let mailboxes = names.into_iter().map(|(mailbox, name)| {
-        let info = reading.store.mailbox(id, mailbox).expect("it was listed");
+        let info = reading.store.mailbox(id, mailbox).expect("the mailbox exists");
         let messages: Vec<MessageInfo> = reading.store.messages(id, mailbox).collect();
         let with_octets = |message: MessageInfo| {
             let octets = reading.octets("a message", (id, mailbox), &message);
@@ -106,7 +106,7 @@ pub fn with_message(
 ) -> MemoryDisk {
     let mut reading = DiskReader::open(disk, 0);
     reading.store.summarize_with(message::summarize);
-    let account = reading.store.find(account).expect("there is such an account");
+    let account = reading.store.find(account).expect("the account exists");
     let recipient = Recipient { mailbox, flags, keywords, ..Recipient::inbox(account) };
     reading.deliver(recipient, octets);
     reading.disk
@@ -117,7 +117,7 @@ pub fn with_message(
 pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId)) -> MemoryDisk {
     let mut reading = DiskReader::open(disk, 0);
     reading.store.summarize_with(message::summarize);
-    let account = reading.store.find(account).expect("there is such an account");
+    let account = reading.store.find(account).expect("the account exists");
     for number in 0..ARRIVALS_MAX {
         let once = Some(SentId::of(account, Guid(1 << 100 | number as u128)));
         let recipient = Recipient { mailbox, once, ..Recipient::inbox(account) };
@@ -126,11 +126,14 @@ pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId
     reading.disk
 }
 
+/// A store on a copy of a disk.
 struct DiskReader {
     store: Store,
     disk: MemoryDisk,
+    /// The outcomes of the store's requests, by number.
     outcomes: BTreeMap<usize, Outcome>,
-    asked: u32,
+    /// The number of read requests so far.
+    requests: u32,
 }
 
 impl DiskReader {
@@ -141,7 +144,7 @@ impl DiskReader {
         assert_eq!(self.store.append(delivery, octets, continuation), Ok(octets.len()));
         self.store
             .commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation)
-            .expect("it is complete");
+            .expect("the message is complete");
         while self.outcomes.is_empty() {
             self.step();
         }
@@ -168,7 +171,7 @@ impl DiskReader {
         let mut key = [7; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let store = Store::new(limits, disk.describe(), key);
-        let mut reading = DiskReader { store, disk, outcomes: BTreeMap::new(), asked: 0 };
+        let mut reading = DiskReader { store, disk, outcomes: BTreeMap::new(), requests: 0 };
         let mut steps = 0;
         while reading.store.state() == State::Opening {
             reading.step();
@@ -276,13 +279,13 @@ impl DiskReader {
         what: &str,
         read: impl FnOnce(&mut Store, Continuation) -> Result<(), Refusal>,
     ) -> Vec<u8> {
-        self.asked += 1;
+        self.requests += 1;
         let continuation =
-            Continuation { frame: FrameId::new(self.asked, 0), entry: EntryPoint(0) };
+            Continuation { frame: FrameId::new(self.requests, 0), entry: EntryPoint(0) };
         assert_eq!(read(&mut self.store, continuation), Ok(()), "{what}");
         let outcome = loop {
             self.step();
-            if let Some(outcome) = self.outcomes.remove(&(self.asked as usize)) {
+            if let Some(outcome) = self.outcomes.remove(&(self.requests as usize)) {
                 break outcome;
             }
         };

@@ -57,50 +57,53 @@ struct PendingRequest {
     /// The index of the page; `None` for a page that does not exist.
     page: Option<usize>,
     coding: usize,
-    wish: RequestKind,
+    kind: RequestKind,
     status: u16,
 }
 
 pub(super) struct Browser {
     /// The client's HTTP/2 state, if it uses HTTP/2.
     http2: Option<Http2Client>,
-    unasked: VecDeque<(Option<usize>, usize, RequestKind)>,
-    asked: VecDeque<PendingRequest>,
+    /// The page, content coding and kind of each request that the client has not sent yet.
+    unsent: VecDeque<(Option<usize>, usize, RequestKind)>,
+    /// The requests without a response, oldest first.
+    pending: VecDeque<PendingRequest>,
     /// The most requests that may be outstanding at a time.
     at_once: usize,
     /// Entity tags by page and content coding.
     tags: BTreeMap<(usize, usize), String>,
-    says_goodbye: bool,
+    /// Whether the last request asks the server to close the connection (HTTP/1.1).
+    closes_at_end: bool,
 }
 
 impl Browser {
-    pub(super) fn new(approach: Approach, appetite: ReadScope, dice: &mut Dice) -> Browser {
-        let mut unasked = VecDeque::new();
-        match appetite {
+    pub(super) fn new(approach: Approach, scope: ReadScope, dice: &mut Dice) -> Browser {
+        let mut unsent = VecDeque::new();
+        match scope {
             ReadScope::All => {
                 let forms = |page| {
                     (0..CODINGS.len()).map(move |coding| (Some(page), coding, RequestKind::Whole))
                 };
-                unasked.extend((0..pages().len()).flat_map(forms));
+                unsent.extend((0..pages().len()).flat_map(forms));
             }
-            ReadScope::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
+            ReadScope::Some => unsent.extend((0..=dice.below(8)).map(|_| draw(dice))),
         }
         let at_once = if dice.one_in(2) { 1 } else { 4 };
         let http2 = approach.is_http_2().then(Http2Client::new);
-        let says_goodbye = dice.one_in(3);
+        let closes_at_end = dice.one_in(3);
         Browser {
             http2,
-            unasked,
-            asked: VecDeque::new(),
+            unsent,
+            pending: VecDeque::new(),
             at_once,
             tags: BTreeMap::new(),
-            says_goodbye,
+            closes_at_end,
         }
     }
 
     /// Whether the client has received all its responses.
     pub(super) fn is_done(&self) -> bool {
-        self.unasked.is_empty() && self.asked.is_empty()
+        self.unsent.is_empty() && self.pending.is_empty()
     }
 
     pub(super) fn step(
@@ -108,15 +111,15 @@ impl Browser {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        while self.asked.len() < self.at_once {
-            let Some((page, coding, wish)) = self.unasked.pop_front() else { break };
-            self.ask(line, page, coding, wish);
+        while self.pending.len() < self.at_once {
+            let Some((page, coding, kind)) = self.unsent.pop_front() else { break };
+            self.ask(line, page, coding, kind);
         }
         if let Some(http2) = &mut self.http2 {
             line.send_data(&std::mem::take(&mut http2.to_say));
         }
         line.step(context.host, context.story.now, context.dice);
-        while let Some((asked, head, body)) = self.response(line) {
+        while let Some((request, head, body)) = self.response(line) {
             let status: u16 =
                 head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
             context.story.trace(|| format!("  a browser hears {status} and {} bytes", body.len()));
@@ -125,8 +128,8 @@ impl Browser {
             if matches!(status, 503 | 408) {
                 return ClientProgress::Done;
             }
-            let asked = asked.unwrap_or_else(|| panic!("a response without a request: {head}"));
-            self.check_response(&asked, status, &head, &body);
+            let request = request.unwrap_or_else(|| panic!("a response without a request: {head}"));
+            self.check_response(&request, status, &head, &body);
             context.story.counts.pages += 1;
         }
         let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
@@ -140,14 +143,16 @@ impl Browser {
         line: &mut ClientLine,
     ) -> Option<(Option<PendingRequest>, String, Vec<u8>)> {
         let Some(http2) = &mut self.http2 else {
-            let is_to_head =
-                self.asked.front().is_some_and(|asked| matches!(asked.wish, RequestKind::Head));
+            let is_to_head = self
+                .pending
+                .front()
+                .is_some_and(|request| matches!(request.kind, RequestKind::Head));
             let (head, body) = line.http_response(is_to_head)?;
-            return Some((self.asked.pop_front(), head, body));
+            return Some((self.pending.pop_front(), head, body));
         };
         let (stream, Response { head, body, .. }) = http2.response(line.input())?;
-        let place = self.asked.iter().position(|asked| asked.stream == stream);
-        Some((place.and_then(|place| self.asked.remove(place)), head, body))
+        let place = self.pending.iter().position(|request| request.stream == stream);
+        Some((place.and_then(|place| self.pending.remove(place)), head, body))
     }
 
     fn ask(
@@ -155,10 +160,10 @@ impl Browser {
         line: &mut ClientLine,
         page: Option<usize>,
         coding: usize,
-        wish: RequestKind,
+        kind: RequestKind,
     ) {
         let path = page.map_or("/nothing", |page| pages()[page].path);
-        let method = match wish {
+        let method = match kind {
             RequestKind::Head => "HEAD",
             RequestKind::Post => "POST",
             _ => "GET",
@@ -172,60 +177,60 @@ impl Browser {
             (coding, bytes.len())
         });
         let tag = page.and_then(|page| self.tags.get(&(page, coding)).cloned());
-        let (words, status) = wish.head_fields(length, tag.as_deref());
+        let (words, status) = kind.head_fields(length, tag.as_deref());
         fields += &words;
-        let body: &[u8] = if matches!(wish, RequestKind::Post) { b"five!" } else { b"" };
+        let body: &[u8] = if matches!(kind, RequestKind::Post) { b"five!" } else { b"" };
         let stream = match &mut self.http2 {
             Some(http2) => http2.ask(method, path, &fields, body),
             None => {
-                let is_last = self.unasked.is_empty() && self.says_goodbye;
+                let is_last = self.unsent.is_empty() && self.closes_at_end;
                 line.send_request(&http_request(method, path, fields, body, is_last));
                 0
             }
         };
         let status = if page.is_some() || status == 405 { status } else { 404 };
-        self.asked.push_back(PendingRequest { stream, page, coding, wish, status });
+        self.pending.push_back(PendingRequest { stream, page, coding, kind, status });
     }
 
-    fn check_response(&mut self, asked: &PendingRequest, status: u16, head: &str, body: &[u8]) {
-        assert_eq!(status, asked.status, "{asked:?} was answered by {head}");
-        let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else {
+    fn check_response(&mut self, request: &PendingRequest, status: u16, head: &str, body: &[u8]) {
+        assert_eq!(status, request.status, "{request:?} was answered by {head}");
+        let Some(number) = request.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else {
             return;
         };
-        let (coding, bytes) = pages()[number].form(asked.coding);
+        let (coding, bytes) = pages()[number].form(request.coding);
         if status == 416 {
             assert_eq!(
                 field(head, "Content-Range"),
                 Some(&*format!("bytes */{}", bytes.len())),
-                "{asked:?}: {head}"
+                "{request:?}: {head}"
             );
             return;
         }
         let tag = field(head, "ETag")
-            .unwrap_or_else(|| panic!("{asked:?} has no tag: {head}"))
+            .unwrap_or_else(|| panic!("{request:?} has no tag: {head}"))
             .to_string();
         let known = self.tags.entry((number, coding)).or_insert_with(|| tag.clone());
-        assert_eq!(*known, tag, "{asked:?} has got another tag");
+        assert_eq!(*known, tag, "{request:?} has got another tag");
         assert!(
             self.tags.iter().all(|(form, other)| *form == (number, coding)
                 || *other != tag
                 || form.0 != number)
         );
         if status == 304 {
-            return assert!(body.is_empty(), "{asked:?} has a body");
+            return assert!(body.is_empty(), "{request:?} has a body");
         }
-        let told_coding = field(head, "Content-Encoding").unwrap_or(CODINGS[0]);
-        assert_eq!(told_coding, CODINGS[coding], "{asked:?}: {head}");
-        let told_length = field(head, "Content-Length").and_then(|length| length.parse().ok());
-        match (&asked.wish, status) {
+        let coding_field = field(head, "Content-Encoding").unwrap_or(CODINGS[0]);
+        assert_eq!(coding_field, CODINGS[coding], "{request:?}: {head}");
+        let declared_length = field(head, "Content-Length").and_then(|length| length.parse().ok());
+        match (&request.kind, status) {
             (RequestKind::Head, _) => {
-                assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}")
+                assert_eq!(declared_length, Some(bytes.len()), "{request:?}: {head}")
             }
             (RequestKind::TwoRanges(first, second), 206) => {
                 for part in [first, second] {
                     let is_there =
                         body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
-                    assert!(is_there, "{asked:?}: {part:?} is not in the body");
+                    assert!(is_there, "{request:?}: {part:?} is not in the body");
                 }
             }
             (RequestKind::Range(part, _), 206) => check_range(part.clone(), bytes, head, body),
@@ -234,15 +239,15 @@ impl Browser {
             }
             _ => assert!(
                 status == 200 && body == bytes,
-                "{asked:?} got other bytes than the site has: {head}"
+                "{request:?} got other bytes than the site has: {head}"
             ),
         }
     }
 }
 
 fn check_range(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
-    let told = format!("bytes {}-{}/{}", part.start, part.end - 1, bytes.len());
-    assert_eq!(field(head, "Content-Range"), Some(&*told), "{head}");
+    let content_range = format!("bytes {}-{}/{}", part.start, part.end - 1, bytes.len());
+    assert_eq!(field(head, "Content-Range"), Some(&*content_range), "{head}");
     assert!(body == &bytes[part.clone()], "{part:?} has other bytes than the site: {head}");
 }
 
@@ -301,7 +306,7 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, RequestKind) {
         Precondition::Before,
         Precondition::After,
     ][dice.below(5) as usize];
-    let wish = match dice.below(8) {
+    let kind = match dice.below(8) {
         0 => RequestKind::Head,
         1 => RequestKind::Post,
         2 => RequestKind::Conditional(condition),
@@ -314,7 +319,7 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, RequestKind) {
         6 if length > 0 => RequestKind::AfterEnd,
         _ => RequestKind::Whole,
     };
-    (Some(page), coding, wish)
+    (Some(page), coding, kind)
 }
 
 fn some_part(length: usize, dice: &mut Dice) -> Range<usize> {

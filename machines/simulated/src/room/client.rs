@@ -43,9 +43,9 @@ pub(super) struct ConnectedClient {
     pub(super) next: Instant,
     /// The longest pause between two actions.
     pub(super) pace: Micros,
-    /// The life of the machine at connect time. `None` if the machine did not serve then, or may
-    /// have a reason to reset this connection.
-    pub(super) trusts: Option<u64>,
+    /// The life of the machine in which the machine must not reset this connection. `None` if the
+    /// machine did not serve at connect time, or may have a reason for a reset.
+    pub(super) life_without_resets: Option<u64>,
 }
 
 impl ConnectedClient {
@@ -90,7 +90,8 @@ impl ConnectedClient {
         };
         let is_reset =
             progress == ClientProgress::Continues && host.is_closed(self.line.connection);
-        let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
+        let has_reason =
+            self.life_without_resets != Some(station.life) || self.line.may_be_reset(story.now);
         assert!(!is_reset || has_reason, "a client was reset without a reason");
         if progress == ClientProgress::Continues && !self.line.has_ended(host) {
             return ClientProgress::Continues;

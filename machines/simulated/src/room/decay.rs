@@ -21,7 +21,7 @@ use crate::disk::{Blemish, SectorBytes};
 const CHUNK_PAGES_MAX: u64 = 8;
 
 /// The number of random sectors that are tried for each sector that is to go bad.
-const LOOKS: u64 = 20;
+const TRIES_PER_SECTOR: u64 = 20;
 
 /// Makes up to `count` sectors bad, or fewer if it finds too few suitable ones. Returns the numbers
 /// of the bad sectors.
@@ -33,7 +33,7 @@ pub(super) fn decay(
     dice: &mut Dice,
 ) -> Vec<u64> {
     let mut spoilt = Vec::new();
-    for _ in 0..count * LOOKS {
+    for _ in 0..count * TRIES_PER_SECTOR {
         if spoilt.len() as u64 == count {
             break;
         }

@@ -72,17 +72,21 @@ impl Departure {
 
     /// Notes that the client requests an undo.
     pub(super) fn undo_requested(&mut self) -> RequestedChange<bool> {
-        self.leaves.asked(false)
+        self.leaves.requested(false)
     }
 
     /// Notes the server's response to the undo. Returns whether the message is certainly a draft
     /// from now on.
-    pub(super) fn undo_answered(&mut self, asked: &RequestedChange<bool>, is_back: bool) -> bool {
+    pub(super) fn undo_answered(
+        &mut self,
+        requested: &RequestedChange<bool>,
+        is_back: bool,
+    ) -> bool {
         if !is_back {
-            self.leaves.not_done(asked);
+            self.leaves.not_done(requested);
             return false;
         }
-        self.leaves.done(asked);
+        self.leaves.done(requested);
         self.leaves.known() == Some(&false)
     }
 

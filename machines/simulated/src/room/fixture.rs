@@ -11,6 +11,7 @@ pub(super) const ACCOUNTS: [&str; 3] =
     ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
 /// The number of accounts that use POP3. These are the first ones in [`ACCOUNTS`].
 pub(super) const BY_POP3: usize = 2;
+/// The index of the account that uses the webmail.
 pub(super) const AT_WEBMAIL: usize = 2;
 
 /// The numbers of the mailboxes that every account has: `docs/format.md`, section 7.

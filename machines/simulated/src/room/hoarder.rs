@@ -23,7 +23,8 @@ const WRONG_LOGIN: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGJ5cm9u\r\n";
 const WRONG_LOGINS: usize = 3;
 
 pub(super) struct Hoarder {
-    says: Vec<u8>,
+    /// The bytes that the hoarder sends, except those of HTTP/2.
+    output: Vec<u8>,
     http2: Option<Http2Client>,
 }
 
@@ -41,13 +42,13 @@ impl Hoarder {
     pub(super) fn any(dice: &mut Dice) -> (Approach, Hoarder) {
         let approach = Hoarder::WAYS[dice.below(Hoarder::WAYS.len() as u64) as usize];
         let hoarder = match approach.port {
-            25 => Hoarder { says: half_a_message(), http2: None },
+            25 => Hoarder { output: half_a_message(), http2: None },
             587 => Hoarder {
-                says: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(),
+                output: [HELLO, &WRONG_LOGIN.repeat(WRONG_LOGINS)].concat().into_bytes(),
                 http2: None,
             },
-            _ if approach.is_http_2() => Hoarder { says: Vec::new(), http2: Some(requests()) },
-            _ => Hoarder { says: half_a_form(), http2: None },
+            _ if approach.is_http_2() => Hoarder { output: Vec::new(), http2: Some(requests()) },
+            _ => Hoarder { output: half_a_form(), http2: None },
         };
         (approach, hoarder)
     }
@@ -57,7 +58,7 @@ impl Hoarder {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        line.send_data(&std::mem::take(&mut self.says));
+        line.send_data(&std::mem::take(&mut self.output));
         if let Some(http2) = &mut self.http2 {
             line.send_data(&std::mem::take(&mut http2.to_say));
         }

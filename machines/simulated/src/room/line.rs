@@ -26,8 +26,8 @@ pub(super) struct ClientLine {
     tls: TlsState,
     /// The offset in the output at which each unanswered request ends.
     due: VecDeque<u64>,
-    /// `said`: the length of all output so far. `passed`: the part of it that was sent undamaged.
-    said: u64,
+    /// The number of bytes of all output so far, and of the part that was sent undamaged.
+    output_length: u64,
     passed: u64,
     /// When input last arrived or output could last be sent.
     pub(super) moved: Instant,
@@ -60,7 +60,7 @@ impl ClientLine {
             unsaid: Vec::new(),
             tls: TlsState::Never,
             due,
-            said: 0,
+            output_length: 0,
             passed: 0,
             moved: now,
         }
@@ -93,14 +93,14 @@ impl ClientLine {
     /// Sends a request that gets a response.
     pub(super) fn send_request(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
-        self.said += bytes.len() as u64;
-        self.due.push_back(self.said);
+        self.output_length += bytes.len() as u64;
+        self.due.push_back(self.output_length);
     }
 
     /// Sends data that gets no response.
     pub(super) fn send_data(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
-        self.said += bytes.len() as u64;
+        self.output_length += bytes.len() as u64;
     }
 
     /// The unparsed input, for clients that parse it themselves.

@@ -123,7 +123,7 @@ impl IndexCheck {
     }
 
     /// Whether the machine is being checked. Each serving machine must be.
-    pub(super) fn is_live(&self) -> bool {
+    pub(super) fn is_checking(&self) -> bool {
         self.life.is_some()
     }
 

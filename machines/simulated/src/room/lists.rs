@@ -172,13 +172,13 @@ impl Model {
     }
 
     /// Notes that a client requests a move of a copy to another mailbox.
-    pub(super) fn move_asked(
+    pub(super) fn move_requested(
         &mut self,
         id: MessageId,
         copy: usize,
         to: u32,
     ) -> RequestedChange<u32> {
-        self.touch(id, copy).place.asked(to)
+        self.touch(id, copy).place.requested(to)
     }
 
     /// Notes the server's response to the move: the copy was moved or not.
@@ -186,33 +186,38 @@ impl Model {
         &mut self,
         id: MessageId,
         copy: usize,
-        asked: &RequestedChange<u32>,
+        requested: &RequestedChange<u32>,
         is_moved: bool,
     ) {
         self.touched.push(id);
         let copy = self.touch(id, copy);
         if is_moved {
-            copy.place.done(asked);
+            copy.place.done(requested);
             copy.mark_present();
         } else {
-            copy.place.not_done(asked);
+            copy.place.not_done(requested);
         }
     }
 
     /// Notes that a client requests to set or clear the star of a copy.
-    pub(super) fn star_asked(
+    pub(super) fn star_requested(
         &mut self,
         id: MessageId,
         copy: usize,
         is_starred: bool,
     ) -> RequestedChange<bool> {
-        self.touch(id, copy).is_starred.asked(is_starred)
+        self.touch(id, copy).is_starred.requested(is_starred)
     }
 
     /// Notes that the server has confirmed the star.
-    pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &RequestedChange<bool>) {
+    pub(super) fn starred(
+        &mut self,
+        id: MessageId,
+        copy: usize,
+        requested: &RequestedChange<bool>,
+    ) {
         let copy = self.touch(id, copy);
-        copy.is_starred.done(asked);
+        copy.is_starred.done(requested);
         copy.mark_present();
     }
 

@@ -141,7 +141,8 @@ impl Message {
         );
     }
 
-    /// Whether the message was sent from the webmail and was not composed as a draft.
+    /// Whether the message was composed at the webmail and has recipients. A draft that was only
+    /// saved has none.
     pub(super) fn is_sent_by_webmail(&self) -> bool {
         self.protocol == WRITTEN && (self.recipients != [OWN] || self.is_for_others)
     }

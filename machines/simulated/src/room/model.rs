@@ -352,20 +352,20 @@ impl Model {
     pub(super) fn undo_answered(
         &mut self,
         id: MessageId,
-        asked: &RequestedChange<bool>,
+        requested: &RequestedChange<bool>,
         is_back: bool,
     ) {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
-        if message.departure.undo_answered(asked, is_back) {
+        if message.departure.undo_answered(requested, is_back) {
             message.return_to_drafts(id);
             self.posted.message_answered(id, false);
         }
     }
 
-    /// Whether a message was sent by the webmail to recipients, so that the send can be undone. A
-    /// draft has no recipients.
-    pub(super) fn has_recipients(&self, id: MessageId) -> bool {
+    /// Whether the message was composed at the webmail and has recipients, so that its send may be
+    /// undone.
+    pub(super) fn is_sent_by_webmail(&self, id: MessageId) -> bool {
         self.messages[id.0].is_sent_by_webmail()
     }
 
@@ -410,7 +410,8 @@ impl Model {
         self.reports.get(&(account, mailbox, uid)).copied()
     }
 
-    /// Whether the message is a report. A search for the number of a report does not find it.
+    /// Whether the message is a report. No client searches for a report, because a report does not
+    /// contain its number in the model.
     pub(super) fn is_report(&self, id: MessageId) -> bool {
         self.messages[id.0].report.is_some()
     }

@@ -32,9 +32,9 @@ impl ReportOf {
         let Some((_, text)) = text.split_once("\r\nContent-Type: multipart/report;") else {
             return Ok(None);
         };
-        let number = number_behind(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
+        let number = number_after(text.as_bytes(), b"\r\nSubject: ", b"\r\n");
         let number =
-            number.or_else(|| number_behind(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
+            number.or_else(|| number_after(text.as_bytes(), b"\r\nMessage-ID: <", b".posted@"));
         let number =
             number.ok_or("a report does not contain the header of any message of this room")?;
         if text.contains("\r\nAction: delayed\r\n") {
@@ -57,13 +57,13 @@ impl ReportOf {
 /// may have torn them before any index had the message. A torn report identifies no message.
 pub(super) fn named_in(octets: &[u8]) -> Option<MessageName> {
     let report = ReportOf::read(octets).ok()?;
-    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(MessageName::Posted);
-    let local = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(MessageName::Local);
+    let posted = number_after(octets, b"\r\nMessage-ID: <", b".posted@").map(MessageName::Posted);
+    let local = || number_after(octets, b"\r\nSubject: ", b"\r\n").map(MessageName::Local);
     report.map(MessageName::Report).or(posted).or_else(local)
 }
 
 /// The number after the first `before`, if `after` follows the number.
-pub(super) fn number_behind(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
+pub(super) fn number_after(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
     let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
     let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = std::str::from_utf8(&octets[at..at + digits]).ok()?.parse().ok()?;

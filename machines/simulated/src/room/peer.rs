@@ -1,8 +1,8 @@
 //! The other mail server of a room. It takes messages from machines, and records each in the model
 //! of the machine that sent it.
 //!
-//! If a message without a recipient that defers stays in an outbox for long, the cause is the
-//! machine or a fault of the wire.
+//! The server defers only the mailbox [`RemoteMailbox::Away`] for ever. So if a message for other
+//! mailboxes stays in an outbox for long, the cause is the machine or a fault of the wire.
 
 use machine::{Instant, Micros};
 
@@ -22,7 +22,7 @@ const PUT_OFF_EVERY: u64 = 6;
 pub(super) struct RemoteServer {
     sessions: Vec<PeerSession>,
     /// The number of RCPT commands so far for mailboxes that take mail.
-    asked: u64,
+    rcpt_count: u64,
 }
 
 struct PeerSession {
@@ -34,7 +34,9 @@ struct PeerSession {
     /// message.
     recipients: Vec<RemoteMailbox>,
     station: usize,
+    /// The client is sending a message: DATA was answered with 354.
     is_message: bool,
+    /// When input last arrived, or when the connection was accepted.
     moved: Instant,
 }
 
@@ -44,7 +46,7 @@ impl RemoteServer {
             sessions: (0..LISTENERS)
                 .map(|_| PeerSession::awaited(client, Instant::START))
                 .collect(),
-            asked: 0,
+            rcpt_count: 0,
         }
     }
 
@@ -56,12 +58,13 @@ impl RemoteServer {
                 client.forget(session.connection);
                 *session = PeerSession::awaited(client, now);
             }
-            session.serve(client, now, models, &mut self.asked);
+            session.serve(client, now, models, &mut self.rcpt_count);
         }
     }
 }
 
 impl PeerSession {
+    /// A session for the next connection.
     fn awaited(client: &mut Client, now: Instant) -> PeerSession {
         let connection = client.listen(PORT);
         let (heard, unsaid, recipients) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,7 +80,13 @@ impl PeerSession {
         }
     }
 
-    fn serve(&mut self, client: &mut Client, now: Instant, models: &mut [Model], asked: &mut u64) {
+    fn serve(
+        &mut self,
+        client: &mut Client,
+        now: Instant,
+        models: &mut [Model],
+        rcpt_count: &mut u64,
+    ) {
         let is_open = client.is_open(self.connection);
         if is_open && !self.is_greeted {
             (self.is_greeted, self.moved) = (true, now);
@@ -89,8 +98,8 @@ impl PeerSession {
         }
         self.heard.extend(heard);
         while let Some(end) = self.end_of_next() {
-            let said: Vec<u8> = self.heard.drain(..end).collect();
-            let answer = self.answer(&said, models, asked);
+            let input: Vec<u8> = self.heard.drain(..end).collect();
+            let answer = self.answer(&input, models, rcpt_count);
             self.unsaid.extend_from_slice(answer);
         }
         let sent = client.send(self.connection, &self.unsaid);
@@ -110,22 +119,28 @@ impl PeerSession {
         }
     }
 
-    fn answer(&mut self, said: &[u8], models: &mut [Model], asked: &mut u64) -> &'static [u8] {
+    /// The reply to a complete command or message.
+    fn answer(
+        &mut self,
+        input: &[u8],
+        models: &mut [Model],
+        rcpt_count: &mut u64,
+    ) -> &'static [u8] {
         if std::mem::take(&mut self.is_message) {
-            let lines = said[..said.len() - 3].split_inclusive(|byte| *byte == b'\n');
+            let lines = input[..input.len() - 3].split_inclusive(|byte| *byte == b'\n');
             let content: Vec<u8> =
                 lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect();
             models[self.station].posted.taken(&content, &std::mem::take(&mut self.recipients));
             return b"250 2.0.0 Taken\r\n";
         }
-        let line = String::from_utf8_lossy(said);
+        let line = String::from_utf8_lossy(input);
         match line.get(..4).unwrap_or_default() {
             "EHLO" => b"250-far.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 DSN\r\n",
             "MAIL" | "RSET" => {
                 self.recipients.clear();
                 b"250 2.0.0 OK\r\n"
             }
-            "RCPT" => self.asked_for(line.split(['<', '>']).nth(1).unwrap_or_default(), asked),
+            "RCPT" => self.rcpt(line.split(['<', '>']).nth(1).unwrap_or_default(), rcpt_count),
             "DATA" if self.recipients.is_empty() => b"554 5.5.1 No valid recipients\r\n",
             "DATA" => {
                 self.is_message = true;
@@ -136,16 +151,19 @@ impl PeerSession {
         }
     }
 
-    fn asked_for(&mut self, address: &str, asked: &mut u64) -> &'static [u8] {
+    /// The reply to RCPT.
+    fn rcpt(&mut self, address: &str, rcpt_count: &mut u64) -> &'static [u8] {
         let (mailbox, station) =
             RemoteMailbox::named(address).expect("the recipient is a mailbox of this server");
         if mailbox.takes() {
-            *asked += 1;
+            *rcpt_count += 1;
         }
         match mailbox {
             RemoteMailbox::Unknown => b"550 5.1.1 No such mailbox\r\n",
             RemoteMailbox::Away => b"451 4.3.0 Not now\r\n",
-            RemoteMailbox::Bob | RemoteMailbox::Carol if asked.is_multiple_of(PUT_OFF_EVERY) => {
+            RemoteMailbox::Bob | RemoteMailbox::Carol
+                if rcpt_count.is_multiple_of(PUT_OFF_EVERY) =>
+            {
                 b"451 4.7.1 Try again\r\n"
             }
             RemoteMailbox::Bob | RemoteMailbox::Carol => {

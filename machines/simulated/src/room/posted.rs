@@ -14,7 +14,7 @@ use sometimes::sometimes;
 
 use super::layout::CHUNK_OCTETS;
 use super::message::MessageId;
-use super::naming::{MessageName, ReportOf, number_behind};
+use super::naming::{MessageName, ReportOf, number_after};
 use super::remote::RemoteMailbox;
 
 /// Messages for the other server have numbers from this one on. Messages for local accounts have
@@ -179,8 +179,8 @@ impl PostedMessages {
     /// The index of the message with this content. Header fields that machines added above it do
     /// not matter.
     fn place_of(&self, content: &[u8]) -> usize {
-        let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
-        let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
+        let number = number_after(content, b"\r\nMessage-ID: <", b".posted@");
+        let number = number.or_else(|| number_after(content, b"\r\nSubject: ", b"\r\n"));
         let place = number.and_then(|number| self.place_numbered(number));
         place.unwrap_or_else(|| {
             panic!("not a message of this room: {:?}", String::from_utf8_lossy(content))

@@ -35,29 +35,29 @@ pub(super) enum ReadScope {
 
 pub(super) struct Reader {
     account: usize,
-    appetite: ReadScope,
+    scope: ReadScope,
     security: TlsUse,
-    asked: VecDeque<PendingCommand>,
+    pending: VecDeque<PendingCommand>,
     /// The unique-id of each message and, once the message is read, its number.
     messages: Vec<(String, Option<MessageId>)>,
     deleted: Vec<MessageId>,
     /// The moment of the login in the order of deletions.
-    came: Option<DeletionMoment>,
+    logged_in_at: Option<DeletionMoment>,
     /// The messages that the client has read completely.
     pub(super) read: Vec<FoundMessage>,
     pub(super) has_quit: bool,
 }
 
 impl Reader {
-    pub(super) fn new(account: usize, appetite: ReadScope, security: TlsUse) -> Reader {
+    pub(super) fn new(account: usize, scope: ReadScope, security: TlsUse) -> Reader {
         Reader {
             account,
-            appetite,
+            scope,
             security,
-            asked: VecDeque::from([PendingCommand::Greeting]),
+            pending: VecDeque::from([PendingCommand::Greeting]),
             messages: Vec::new(),
             deleted: Vec::new(),
-            came: None,
+            logged_in_at: None,
             read: Vec::new(),
             has_quit: false,
         }
@@ -68,19 +68,16 @@ impl Reader {
         self.messages.len()
     }
 
-    fn ask(&mut self, line: &mut ClientLine, command: &str, asked: PendingCommand) {
+    fn ask(&mut self, line: &mut ClientLine, command: &str, pending_command: PendingCommand) {
         line.send_request(format!("{command}\r\n").as_bytes());
-        self.asked.push_back(asked);
+        self.pending.push_back(pending_command);
     }
 
     /// Draws whether the client disconnects without waiting for the result of its deletions.
     pub(super) fn hangs_up_early(&self, line: &ClientLine, dice: &mut Dice) -> bool {
         let waits_for_deletions =
-            self.asked.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
-        waits_for_deletions
-            && self.appetite == ReadScope::Some
-            && line.is_all_sent()
-            && dice.one_in(4)
+            self.pending.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
+        waits_for_deletions && self.scope == ReadScope::Some && line.is_all_sent() && dice.one_in(4)
     }
 
     pub(super) fn step(
@@ -89,12 +86,14 @@ impl Reader {
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
         line.step(context.host, context.story.now, context.dice);
-        while let Some(asked) = self.asked.front().cloned() {
-            let follow = matches!(asked, PendingCommand::UniqueIds | PendingCommand::Message(_));
+        while let Some(pending_command) = self.pending.front().cloned() {
+            let follow =
+                matches!(pending_command, PendingCommand::UniqueIds | PendingCommand::Message(_));
             let Some((first, lines)) = line.pop3_response(follow) else { break };
             context.story.trace(|| format!("  a reader of {} hears {first}", self.account));
-            self.asked.pop_front();
-            if self.answered(&asked, &first, lines, line, context) == ClientProgress::Done {
+            self.pending.pop_front();
+            if self.answered(&pending_command, &first, lines, line, context) == ClientProgress::Done
+            {
                 return ClientProgress::Done;
             }
         }
@@ -103,27 +102,27 @@ impl Reader {
 
     fn answered(
         &mut self,
-        asked: &PendingCommand,
+        pending_command: &PendingCommand,
         first: &str,
         lines: Vec<u8>,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
         let is_good = first.starts_with("+OK");
-        match asked {
+        match pending_command {
             PendingCommand::Greeting if self.security == TlsUse::StartTls => {
                 self.ask(line, "STLS", PendingCommand::Tls)
             }
             // The server refuses STLS if it has no capacity for another handshake.
             PendingCommand::Tls if !is_good => return ClientProgress::Done,
             PendingCommand::Greeting | PendingCommand::Tls => {
-                if *asked == PendingCommand::Tls {
+                if *pending_command == PendingCommand::Tls {
                     line.start_tls(context.story.now);
                 }
                 self.ask(line, &format!("USER {}", ACCOUNTS[self.account]), PendingCommand::User);
             }
             PendingCommand::User => {
-                self.came = Some(context.model.moment());
+                self.logged_in_at = Some(context.model.moment());
                 self.ask(line, "PASS lovelace", PendingCommand::Password);
             }
             PendingCommand::Password if first.starts_with("-ERR [AUTH]") => {
@@ -152,8 +151,8 @@ impl Reader {
                 return ClientProgress::Done;
             }
         }
-        if self.asked.is_empty() {
-            if self.appetite == ReadScope::Some && context.dice.one_in(5) {
+        if self.pending.is_empty() {
+            if self.scope == ReadScope::Some && context.dice.one_in(5) {
                 // A session without QUIT deletes nothing.
                 return ClientProgress::Done;
             }
@@ -173,7 +172,7 @@ impl Reader {
         context: &mut StepContext<'_>,
     ) {
         let (unique_id, found) = &mut self.messages[number - 1];
-        let came = self.came.expect("a reader has logged in");
+        let logged_in_at = self.logged_in_at.expect("a reader has logged in");
         let read = FoundMessage {
             mailbox: INBOX,
             unique_id: unique_id.clone(),
@@ -181,11 +180,11 @@ impl Reader {
             send_state: SendState::Sent,
             message,
         };
-        let (message, _) = context.model.found(self.account, &read, came);
+        let (message, _) = context.model.found(self.account, &read, logged_in_at);
         *found = Some(message);
         context.story.counts.read += 1;
         self.read.push(read);
-        if self.appetite == ReadScope::Some && context.dice.one_in(3) {
+        if self.scope == ReadScope::Some && context.dice.one_in(3) {
             self.ask(line, &format!("DELE {number}"), PendingCommand::Deletion(number));
         }
     }
@@ -197,7 +196,7 @@ impl Reader {
             self.messages.push((unique_id.to_string(), None));
         }
         for number in 1..=self.messages.len() {
-            if self.appetite == ReadScope::All || dice.one_in(4) {
+            if self.scope == ReadScope::All || dice.one_in(4) {
                 self.ask(line, &format!("RETR {number}"), PendingCommand::Message(number));
             }
         }

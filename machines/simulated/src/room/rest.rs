@@ -35,8 +35,8 @@ const START_AT_LATEST: Micros = Micros::from_secs(12);
 const DISK_AGAIN_AT_LATEST: Micros = Micros::from_secs(70);
 /// The longest time that a machine needs to stop.
 const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
-/// The time that a machine has to finish its work, and then the time that it is watched asleep.
-/// `TURNS_ASLEEP_MAX`: the most turns while it is watched.
+/// The length of each of two waits: in the first a machine may finish its work, and in the second
+/// it must sleep. `TURNS_ASLEEP_MAX`: the most turns in the second wait.
 const SLEEP: Micros = Micros::from_secs(600);
 const TURNS_ASLEEP_MAX: u64 = 20;
 /// The octets of the longest message that leaves, with all header fields that machines add.
@@ -58,7 +58,7 @@ impl Room {
         self.story.healed_at = Some(self.story.now);
         for visitor in &mut self.visitors {
             // A client continues its work, unless a restart has ended it.
-            if visitor.trusts == Some(self.stations[visitor.station].life) {
+            if visitor.life_without_resets == Some(self.stations[visitor.station].life) {
                 visitor.line.moved = self.story.now;
             }
         }
@@ -161,7 +161,10 @@ impl Room {
     /// on bad sectors and those that find no space. Checks that the queue shows exactly the outbox
     /// entries.
     fn check_departures(&mut self, station: usize) {
-        assert!(self.listings[station].is_live(), "a machine serves, but not all of its cores do");
+        assert!(
+            self.listings[station].is_checking(),
+            "a machine serves, but not all of its cores do"
+        );
         let model = &mut self.models[station];
         let space = audit::audit(&self.stations[station].machine.disk, model, 0);
         let engines = &self.stations[station].engines;

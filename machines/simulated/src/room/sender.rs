@@ -50,7 +50,7 @@ struct Submitter {
 pub(super) struct Sender {
     script: VecDeque<(Vec<u8>, SmtpStep)>,
     /// The steps that the server has not answered yet.
-    asked: VecDeque<SmtpStep>,
+    pending: VecDeque<SmtpStep>,
     /// The most commands that may be outstanding at a time.
     at_once: usize,
 }
@@ -88,7 +88,7 @@ impl Sender {
             script.push_back((b"QUIT\r\n".to_vec(), SmtpStep::Other));
         }
         let at_once = if dice.one_in(2) { 1 } else { 6 };
-        Sender { script, asked: VecDeque::from([SmtpStep::Greeting]), at_once }
+        Sender { script, pending: VecDeque::from([SmtpStep::Greeting]), at_once }
     }
 
     pub(super) fn step(
@@ -96,20 +96,22 @@ impl Sender {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        while self.asked.len() < self.at_once && !self.asked.iter().any(|said| said.holds_up()) {
-            let Some((bytes, said)) = self.script.pop_front() else { break };
-            if let SmtpStep::Local(message) = said {
+        while self.pending.len() < self.at_once
+            && !self.pending.iter().any(|sent| sent.must_be_answered())
+        {
+            let Some((bytes, sent_step)) = self.script.pop_front() else { break };
+            if let SmtpStep::Local(message) = sent_step {
                 context.model.sent(message);
             }
             line.send_request(&bytes);
-            self.asked.push_back(said);
+            self.pending.push_back(sent_step);
         }
         line.step(context.host, context.story.now, context.dice);
         while let Some(reply) = line.smtp_reply() {
             context.story.trace(|| format!("  a sender hears {reply}"));
-            let said = self.asked.pop_front();
+            let answered_step = self.pending.pop_front();
             let is_good = reply.starts_with('2') || reply.starts_with('3');
-            match said {
+            match answered_step {
                 _ if reply.starts_with("421") => return ClientProgress::Done,
                 Some(SmtpStep::Tls) if is_good => line.start_tls(context.story.now),
                 Some(SmtpStep::Login) if reply.starts_with("535") => {
@@ -136,7 +138,7 @@ impl Sender {
                 None => panic!("a reply without a command: {reply}"),
             }
         }
-        if self.asked.is_empty() && self.script.is_empty() {
+        if self.pending.is_empty() && self.script.is_empty() {
             ClientProgress::Done
         } else {
             ClientProgress::Continues
@@ -145,7 +147,8 @@ impl Sender {
 }
 
 impl SmtpStep {
-    fn holds_up(self) -> bool {
+    /// Whether the client must wait for the reply before it sends more.
+    fn must_be_answered(self) -> bool {
         matches!(self, SmtpStep::Greeting | SmtpStep::Tls | SmtpStep::Login | SmtpStep::Data)
     }
 }
@@ -184,7 +187,7 @@ fn script_message(
     script: &mut VecDeque<(Vec<u8>, SmtpStep)>,
     origin: &Submitter,
     recipients: &[String],
-    (body, said): (&[u8], SmtpStep),
+    (body, answered_step): (&[u8], SmtpStep),
     dice: &mut Dice,
 ) {
     let address = origin.user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]);
@@ -194,7 +197,7 @@ fn script_message(
     }
     if dice.one_in(2) {
         script.push_back((b"DATA\r\n".to_vec(), SmtpStep::Data));
-        script.push_back(([&stuffed(body), b".\r\n".as_slice()].concat(), said));
+        script.push_back(([&stuffed(body), b".\r\n".as_slice()].concat(), answered_step));
         return;
     }
     let mut rest = body;
@@ -205,7 +208,10 @@ fn script_message(
             .push_back(([format!("BDAT {most}\r\n").as_bytes(), chunk].concat(), SmtpStep::Other));
         rest = more;
     }
-    script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), said));
+    script.push_back((
+        [format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(),
+        answered_step,
+    ));
 }
 
 /// `body` with a dot doubled at the start of each line that begins with one.

@@ -21,8 +21,8 @@ pub(super) struct SitePage {
 impl SitePage {
     /// The coding and the bytes of the response to a client that prefers `coding`.
     pub(super) fn form(&self, coding: usize) -> (usize, &[u8]) {
-        let there = if self.forms[coding].is_some() { coding } else { 0 };
-        (there, self.forms[there].as_deref().unwrap_or_default())
+        let present = if self.forms[coding].is_some() { coding } else { 0 };
+        (present, self.forms[present].as_deref().unwrap_or_default())
     }
 }
 

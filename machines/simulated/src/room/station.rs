@@ -55,7 +55,8 @@ pub(super) struct Station {
     started: Instant,
     rates: Rates,
     make: MachineParts,
-    lines_told: usize,
+    /// The number of console lines that were added to the trace.
+    lines_traced: usize,
     pub(super) dice: Dice,
 }
 
@@ -68,13 +69,13 @@ struct CoreTiming {
     idle_turns: u32,
 }
 
-/// The work that a core found in a turn that its engine had not requested. It should find none.
+/// The work that a core found in a turn that its engine had not requested. There should be none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct UnrequestedWork {
     frames: usize,
     writes: usize,
-    /// The cores that it notified in the turn, one bit each.
-    told: u16,
+    /// The cores that were notified in the turn, one bit each.
+    notified: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +115,7 @@ impl Station {
             started: Instant::START,
             rates,
             make,
-            lines_told: 0,
+            lines_traced: 0,
             dice,
         }
     }
@@ -127,7 +128,7 @@ impl Station {
         story.fold(self.machine.history());
         let disk = std::mem::take(&mut self.machine.disk).power_cut(&mut self.dice);
         (self.machine, self.engines) = self.make.start(disk, &self.rates, &mut self.dice);
-        (self.disk_at, self.card_at, self.lines_told) = (None, None, 0);
+        (self.disk_at, self.card_at, self.lines_traced) = (None, None, 0);
         self.disk_has_failed = false;
         self.power = Power::Off { until: until.max(now) };
     }
@@ -229,17 +230,17 @@ impl Station {
         let requested = self.machine.disk.waiting().saturating_sub(waiting_before);
         let work = taken + sent + requested;
         assert!(work <= WORK_PER_TURN_MAX, "a turn did {taken} + {sent} + {requested}");
-        let has_told = self.machine.woken() & !woken_before != 0;
+        let has_woken_others = self.machine.woken() & !woken_before != 0;
         let brought_something = is_woken
-            || has_told
+            || has_woken_others
             || !self.machine.from_engine.is_empty()
             || self.machine.disk.has_completions()
             || requested > 0;
         self.end_turn(core, now, work, brought_something);
-        for line in self.machine.console.iter().skip(self.lines_told) {
+        for line in self.machine.console.iter().skip(self.lines_traced) {
             story.trace(|| format!("console of {}: {line}", self.address));
         }
-        self.lines_told = self.machine.console.len();
+        self.lines_traced = self.machine.console.len();
         self.plan_devices(now);
     }
 
@@ -300,13 +301,13 @@ impl Station {
         if is_due || busy > 0 || !self.is_on() {
             return UnrequestedWork::default();
         }
-        let told_before = self.machine.woken();
+        let woken_before = self.machine.woken();
         self.turn(core, now, story);
-        let told = self.machine.woken() & !told_before;
+        let notified = self.machine.woken() & !woken_before;
         UnrequestedWork {
             frames: self.machine.from_engine.len(),
             writes: self.machine.disk.changes_waiting(),
-            told,
+            notified,
         }
     }
 

@@ -201,30 +201,30 @@ impl TlsClient {
         while self.tls.wants_write() {
             self.tls.write_tls(&mut self.output).expect("I/O in memory cannot fail");
         }
-        let mut said = self.output.split_off(start);
-        if said.is_empty() {
+        let mut records_sent = self.output.split_off(start);
+        if records_sent.is_empty() {
             return;
         }
         match self.fault {
             TlsFault::None => {}
-            TlsFault::Damages { record } => self.damage(&mut said, record, dice),
+            TlsFault::Damages { record } => self.damage(&mut records_sent, record, dice),
             TlsFault::Stops { flight, thousandths } => {
                 if self.has_fault_happened {
-                    said.clear();
+                    records_sent.clear();
                 } else if flight == self.flights {
-                    said.truncate(said.len() * thousandths / 1000);
+                    records_sent.truncate(records_sent.len() * thousandths / 1000);
                     self.has_fault_happened = true;
                 }
             }
         }
         self.flights += 1;
-        self.output.append(&mut said);
+        self.output.append(&mut records_sent);
     }
 
     /// Flips a bit in the body of the record with this number. The header stays intact. With a
     /// wrong length the machine would wait for more bytes.
-    fn damage(&mut self, said: &mut [u8], wanted: u64, dice: &mut Dice) {
-        let mut rest = said;
+    fn damage(&mut self, records_sent: &mut [u8], wanted: u64, dice: &mut Dice) {
+        let mut rest = records_sent;
         while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
             let (record, behind) =
                 rest.split_at_mut(HEAD_BYTES + usize::from(u16::from_be_bytes([high, low])));

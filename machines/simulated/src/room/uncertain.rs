@@ -11,7 +11,9 @@ use std::fmt::Debug;
 /// A value that is known, or one of several possible values.
 #[derive(Clone, Debug)]
 pub(super) struct Uncertain<T> {
+    /// The possible values.
     may_be: Vec<T>,
+    /// The number of pending changes.
     under_way: u32,
     /// Two or more of the pending changes overlapped.
     is_disturbed: bool,
@@ -25,6 +27,7 @@ pub(super) struct Uncertain<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot<T> {
     may_be: Vec<T>,
+    /// The number of changes that clients had requested before.
     changes: usize,
 }
 
@@ -32,8 +35,11 @@ pub(super) struct Snapshot<T> {
 #[derive(Clone, Debug)]
 pub(super) struct RequestedChange<T> {
     to: T,
+    /// The possible values before the request.
     before: Vec<T>,
+    /// The number of requested changes, including this one.
     change: usize,
+    /// [`Uncertain::settled`] at the request.
     settled: u64,
 }
 
@@ -71,7 +77,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     }
 
     /// Notes that a client requests this value.
-    pub(super) fn asked(&mut self, to: T) -> RequestedChange<T> {
+    pub(super) fn requested(&mut self, to: T) -> RequestedChange<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
         self.wanted.push(to.clone());
@@ -83,26 +89,27 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     }
 
     /// Notes that the server has acknowledged the change.
-    pub(super) fn done(&mut self, asked: &RequestedChange<T>) {
-        if asked.settled == self.settled {
-            self.ended(vec![asked.to.clone()]);
-        } else if self.wanted.len() == asked.change && asked.before.len() == 1 {
+    pub(super) fn done(&mut self, requested: &RequestedChange<T>) {
+        if requested.settled == self.settled {
+            self.ended(vec![requested.to.clone()]);
+        } else if self.wanted.len() == requested.change && requested.before.len() == 1 {
             assert!(
-                self.may_be(&asked.to),
+                self.may_be(&requested.to),
                 "{:?} was acknowledged, and a power cut has made it {:?}",
-                asked.to,
+                requested.to,
                 self.may_be
             );
         }
     }
 
     /// Notes that the server has not made the change, and never will.
-    pub(super) fn not_done(&mut self, asked: &RequestedChange<T>) {
-        if asked.settled == self.settled {
-            self.ended(asked.before.clone());
+    pub(super) fn not_done(&mut self, requested: &RequestedChange<T>) {
+        if requested.settled == self.settled {
+            self.ended(requested.before.clone());
         }
     }
 
+    /// Ends one change. `known`: the possible values if the change did not overlap another one.
     fn ended(&mut self, known: Vec<T>) {
         self.under_way -= 1;
         if !self.is_disturbed {
@@ -136,11 +143,11 @@ mod tests {
     #[test]
     fn overlapping_changes_may_end_in_either_value() {
         let mut uncertain = Uncertain::certain(1);
-        let one = uncertain.asked(2);
+        let one = uncertain.requested(2);
         assert!(uncertain.known().is_none() && uncertain.may_be(&1) && uncertain.may_be(&2));
         uncertain.done(&one);
         assert_eq!(uncertain.known(), Some(&2));
-        let (one, other) = (uncertain.asked(3), uncertain.asked(4));
+        let (one, other) = (uncertain.requested(3), uncertain.requested(4));
         uncertain.done(&one);
         uncertain.done(&other);
         assert_eq!(uncertain.may_be, [2, 3, 4]);
@@ -153,8 +160,8 @@ mod tests {
         let mut uncertain = Uncertain::certain(1);
         let snapshot = uncertain.snapshot();
         for to in [2, 3] {
-            let asked = uncertain.asked(to);
-            uncertain.done(&asked);
+            let requested = uncertain.requested(to);
+            uncertain.done(&requested);
         }
         assert_eq!(
             [1, 2, 3, 4].map(|what| uncertain.was_since(&snapshot, &what)),
@@ -170,8 +177,8 @@ mod tests {
     #[should_panic(expected = "was acknowledged, and a power cut has made it")]
     fn an_acknowledgment_after_a_power_cut_still_holds() {
         let mut uncertain = Uncertain::certain(1);
-        let asked = uncertain.asked(2);
+        let requested = uncertain.requested(2);
         assert_eq!(uncertain.settle_as(1), Ok(()));
-        uncertain.done(&asked);
+        uncertain.done(&requested);
     }
 }

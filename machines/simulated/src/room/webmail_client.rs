@@ -55,7 +55,7 @@ pub(super) enum PendingPage {
 
 pub(super) struct WebmailClient {
     pub(super) account: usize,
-    appetite: ReadScope,
+    scope: ReadScope,
     /// The client's HTTP/2 state, if it uses HTTP/2.
     http2: Option<Http2Client>,
     pub(super) waiting: Option<PendingPage>,
@@ -90,12 +90,12 @@ impl WebmailClient {
     pub(super) fn new(
         account: usize,
         approach: Approach,
-        appetite: ReadScope,
+        scope: ReadScope,
         dice: &mut Dice,
     ) -> WebmailClient {
         WebmailClient {
             account,
-            appetite,
+            scope,
             http2: approach.is_http_2().then(Http2Client::new),
             waiting: None,
             ticket: None,
@@ -171,7 +171,7 @@ impl WebmailClient {
     /// Sends the first request: with the cookie of a live session, with the cookie of an ended
     /// session, or a login.
     fn begin(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
-        if self.account == AT_WEBMAIL && self.appetite == ReadScope::Some {
+        if self.account == AT_WEBMAIL && self.scope == ReadScope::Some {
             let model = &mut *context.model;
             if context.dice.one_in(8) && !model.over.is_empty() {
                 self.ticket =
@@ -339,7 +339,7 @@ impl WebmailClient {
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
         self.check_rows(page, view, ListExtent::Mailbox(mailbox), context);
-        if self.appetite == ReadScope::All {
+        if self.scope == ReadScope::All {
             self.unread = self.rows.clone();
         }
         self.next_action(line, context);
@@ -355,7 +355,7 @@ impl WebmailClient {
     ) {
         assert_eq!(page.status, 200, "a search always answers 200: {}", page.head);
         self.check_rows(page, view, ListExtent::Message(message), context);
-        match self.appetite {
+        match self.scope {
             ReadScope::All => self.next_check(line, context),
             ReadScope::Some => self.list(INBOX, line, context),
         }
@@ -445,7 +445,7 @@ impl WebmailClient {
 
     /// Takes another action, or leaves.
     pub(super) fn next_action(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
-        if self.appetite == ReadScope::All {
+        if self.scope == ReadScope::All {
             return self.next_check(line, context);
         }
         if self.left == 0 {

@@ -15,8 +15,10 @@ use super::scenario::{Rates, RouterReport};
 
 pub(super) struct Wire {
     pub(super) rates: Rates,
+    /// The frames on their way, by time of arrival and number.
     in_flight: BTreeMap<(Instant, u64), (Endpoint, Vec<u8>)>,
     narrow: Vec<Narrow>,
+    /// The number of frames so far.
     sent: u64,
     dice: Dice,
 }

@@ -409,7 +409,8 @@ impl Room {
             line.start_tls(now);
         }
         let pace = Micros(500 + dice.skewed(400_000));
-        let trusts = (self.never_resets && means_well && one.is_serving()).then_some(one.life);
+        let life_without_resets =
+            (self.never_resets && means_well && one.is_serving()).then_some(one.life);
         self.visitors.push(ConnectedClient {
             host,
             station,
@@ -418,7 +419,7 @@ impl Room {
             dice,
             next: now,
             pace,
-            trusts,
+            life_without_resets,
         });
     }
 

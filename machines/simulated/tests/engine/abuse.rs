@@ -41,7 +41,7 @@ fn greet(room: &mut Room, server: &mut NameServer, host: usize) -> Talk {
 }
 
 /// The reply to RCPT for Ada, on a new connection of a host.
-fn named(room: &mut Room, server: &mut NameServer, host: usize) -> String {
+fn rcpt_reply(room: &mut Room, server: &mut NameServer, host: usize) -> String {
     let mut talk = greet(room, server, host);
     let reply = server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>");
     room.part(talk);
@@ -75,12 +75,12 @@ fn a_listed_client_is_refused_except_for_the_postmaster() {
         );
         room.part(talk);
         assert_eq!(newest(&room).0, INBOX);
-        assert_eq!(named(&mut room, &mut server, EXTERNAL), REFUSED);
+        assert_eq!(rcpt_reply(&mut room, &mut server, EXTERNAL), REFUSED);
         let asked = server.asked.iter().filter(|(name, _)| name == BLOCKED).count();
         assert_eq!(asked, 2, "a cached record is not queried again: {:?}", server.asked);
         server.asked.clear();
         assert_eq!(
-            named(&mut room, &mut server, 0),
+            rcpt_reply(&mut room, &mut server, 0),
             "250 2.1.5 Recipient OK",
             "local clients are not checked"
         );
@@ -113,7 +113,11 @@ fn unlisted_allowed_and_exempt_clients_are_accepted() {
             "exempt" => list(&mut server, BLOCKED, [127, 0, 0, 2]),
             _ => {}
         }
-        assert_eq!(named(&mut room, &mut server, EXTERNAL), "250 2.1.5 Recipient OK", "{case}");
+        assert_eq!(
+            rcpt_reply(&mut room, &mut server, EXTERNAL),
+            "250 2.1.5 Recipient OK",
+            "{case}"
+        );
         room.until_nothing_is_in_use();
     }
 }
@@ -235,7 +239,7 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
-/// A limit of the server lets no client pass unchecked.
+/// A client beyond the limit of lookups is deferred. It is not accepted without a check.
 #[test]
 fn a_client_beyond_the_lookup_limit_is_deferred() {
     let (mut room, mut server) =
@@ -405,7 +409,7 @@ fn too_many_unknown_recipients_hide_which_accounts_exist() {
             reply,
             "421 4.7.0 Too many unknown recipients from your IP address, try again later"
         );
-        room.until("it is over", |room| room.has_hung_up(&mut talk));
+        room.until("the server has closed the connection", |room| room.has_hung_up(&mut talk));
         room.part(talk);
         room.pass(Micros::from_secs(3_600));
     }
@@ -427,14 +431,14 @@ fn early_talkers_are_refused_during_the_greeting_delay() {
         assert!(server.smtp(&mut room, &mut talk, "EHLO far.test").starts_with("250 "));
         room.part(talk);
         let mut talk = room.connect_from(EXTERNAL, 25);
-        room.until("it is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
+        room.until("the connection is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
         assert_eq!(server.smtp(&mut room, &mut talk, "EHLO far.test"), early);
-        room.until("it is over", |room| room.has_hung_up(&mut talk));
+        room.until("the server has closed the connection", |room| room.has_hung_up(&mut talk));
         room.part(talk);
         // The server frees all resources of a client that disconnects during the delay, and of one
         // that waits while the machine stops.
         let talk = room.connect_from(EXTERNAL, 25);
-        room.until("it is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
+        room.until("the connection is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
         room.abort(&talk);
         let mut talk = room.connect(25);
         assert_eq!(
@@ -445,7 +449,7 @@ fn early_talkers_are_refused_during_the_greeting_delay() {
         room.part(talk);
         room.until_nothing_is_in_use();
         let talk = room.connect_from(EXTERNAL, 25);
-        room.until("it is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
+        room.until("the connection is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
         room.machine.stop = true;
         room.until("the machine has stopped", |room| room.ended.is_some());
         assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
@@ -658,9 +662,9 @@ fn each_greylisted_message_may_be_retried_on_any_core() {
     };
     let mut talks: Vec<Talk> = (0..TALKS).map(|_| begin(&mut room, &mut server)).collect();
     for (at, talk) in talks.iter().enumerate() {
-        let said: String =
+        let all_commands: String =
             (0..EACH).map(|number| format!("{}RSET\r\n", envelope(at, number))).collect();
-        room.try_to_send(talk, said.as_bytes());
+        room.try_to_send(talk, all_commands.as_bytes());
     }
     for talk in &mut talks {
         for _ in 0..EACH {

@@ -219,7 +219,7 @@ fn head(stream: u32, method: &str, credentials: &str, flags: u8) -> Vec<u8> {
     frame(FrameType::Headers, flags | flags::END_HEADERS, stream, &block)
 }
 
-/// The responses on these streams: how the header block begins, and the text.
+/// The responses on these streams: the first byte of the header block, and the text.
 fn answers<const COUNT: usize>(
     room: &mut Room,
     tls_stream: &mut TlsStream,
@@ -262,7 +262,7 @@ fn certificates_are_listed_and_replaced_over_http_2() {
     let mut tls_stream = room.connect_tls(443, &two);
     let put = [head(3, "PUT", ADA, 0), frame(FrameType::Data, flags::END_STREAM, 3, &second.pem)]
         .concat();
-    let said = [
+    let requests = [
         PREFACE.as_slice(),
         &frame(FrameType::Settings, 0, 0, &[]),
         &head(1, "GET", ADA, flags::END_STREAM),
@@ -270,7 +270,7 @@ fn certificates_are_listed_and_replaced_over_http_2() {
         &head(5, "GET", ADA, flags::END_STREAM),
         &head(7, "GET", GRACE, flags::END_STREAM),
     ];
-    room.send_tls(&mut tls_stream, &said.concat());
+    room.send_tls(&mut tls_stream, &requests.concat());
     let [before, replaced, after, other] = answers(&mut room, &mut tls_stream, [1, 3, 5, 7]);
     assert_eq!([before.0, replaced.0, after.0], [0x88; 3], "200");
     assert_ne!(before.1, replaced.1);

@@ -25,7 +25,7 @@ pub(super) fn sealed(room: &mut Room, domain: &str, results: &str, text: &str) -
     let mut sealing = Sealing::begin(&message, found, results).expect("the result fits");
     let (domain, now) = (Name::parse(domain).expect("a name"), room.machine.wall_clock());
     while sealing.is_open() {
-        sealing.sign(&message, &key(), &domain, now).expect("it can be signed");
+        sealing.sign(&message, &key(), &domain, now).expect("the seal can be signed");
     }
     sealing.fields() + text
 }

@@ -32,7 +32,7 @@ fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (
 }
 
 /// An external client delivers a message for Grace.
-fn comes(world: &mut World, room: &mut Room, message: &str) {
+fn deliver_to_grace(world: &mut World, room: &mut Room, message: &str) {
     let mut talk = room.connect_from(EXTERNAL, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));
     for command in
@@ -83,7 +83,7 @@ fn results_of_a_forwarded_message_are_sealed() {
     .into_iter()
     .enumerate()
     {
-        comes(&mut world, &mut room, &message);
+        deliver_to_grace(&mut world, &mut room, &message);
         world.pass(&mut room, 120);
         let [bob, carol] = ["bob@far.test", "carol@far.test"].map(|to| taken(&world, to));
         assert_eq!([bob.len(), carol.len()], [number + 1; 2]);
@@ -99,14 +99,17 @@ fn results_of_a_forwarded_message_are_sealed() {
             &text[..2000]
         );
         let results = format!("\r\n\tarc={found} smtp.remote-ip=203.0.113.7;\r\n\tdkim=none\r\n");
-        let said = text.split_once("\r\nARC-Authentication-Results: i=").expect("results").1;
-        let (said, _) =
-            said.split_once("Authentication-Results: mail.barepost.test;").expect("results");
+        let sealed_results =
+            text.split_once("\r\nARC-Authentication-Results: i=").expect("results").1;
+        let (sealed_results, _) = sealed_results
+            .split_once("Authentication-Results: mail.barepost.test;")
+            .expect("results");
         assert!(
-            said[1..].starts_with("; mail.barepost.test;\r\n\tspf=none smtp.mailfrom=far.test;"),
-            "{said}"
+            sealed_results[1..]
+                .starts_with("; mail.barepost.test;\r\n\tspf=none smtp.mailfrom=far.test;"),
+            "{sealed_results}"
         );
-        assert!(said.ends_with(&results), "{said}");
+        assert!(sealed_results.ends_with(&results), "{sealed_results}");
         assert_eq!(judged(&mut room, &bob[number].content), ChainVerdict::Pass);
         let changed = text.replace("\r\nSubject: looms", "\r\nSubject: rooms");
         assert_ne!(judged(&mut room, changed.as_bytes()), ChainVerdict::Pass);
@@ -125,7 +128,7 @@ fn a_message_is_sealed_although_a_read_of_it_failed() {
     let mut failed = 0;
     for read in 0..50 {
         let (mut room, mut world) = serving(1080, MemoryDisk::blank(DISK_BYTES), BOB, keys());
-        comes(&mut world, &mut room, &long);
+        deliver_to_grace(&mut world, &mut room, &long);
         room.machine.disk.mood = simulated::Mood::Waits;
         for _ in 0..read {
             world.step(&mut room, 1);
@@ -156,7 +159,7 @@ fn unchecked_messages_and_broken_chains_are_not_sealed() {
     let (mut room, mut world) = serving(1061, MemoryDisk::blank(DISK_BYTES), BOB, keys());
     let broken =
         sealed(&mut room, "list.test", "mx.list.test; dmarc=pass", &message_from("frank@far.test"));
-    comes(&mut world, &mut room, &broken.replace("Hello", "Hullo"));
+    deliver_to_grace(&mut world, &mut room, &broken.replace("Hello", "Hullo"));
     world.pass(&mut room, 120);
     let text = unmarked(&taken(&world, "bob@far.test")[0]);
     assert!(
@@ -195,7 +198,7 @@ fn without_an_rsa_key_nothing_is_sealed() {
         keys().into_iter().filter(|key| key.algorithm() != Algorithm::RsaSha256).collect();
     assert_eq!(ed25519.len(), 1);
     let (mut room, mut world) = serving(1062, MemoryDisk::blank(DISK_BYTES), BOB, ed25519);
-    comes(&mut world, &mut room, &message_from("frank@far.test"));
+    deliver_to_grace(&mut world, &mut room, &message_from("frank@far.test"));
     world.pass(&mut room, 120);
     let text = unmarked(&taken(&world, "bob@far.test")[0]);
     assert!(
@@ -211,7 +214,7 @@ fn a_message_is_sealed_at_any_power_cut() {
     let (mut once, mut twice, mut steps) = (0, 0, 0);
     loop {
         let (mut room, mut world) = serving(1063, MemoryDisk::blank(DISK_BYTES), BOB, keys());
-        comes(&mut world, &mut room, &message_from("frank@far.test"));
+        deliver_to_grace(&mut world, &mut room, &message_from("frank@far.test"));
         let is_over = world.step(&mut room, steps).as_secs() > 20;
         let before = world.peer.taken;
         let disk = room.machine.disk.power_cut(&mut Dice::new(8000 + steps));

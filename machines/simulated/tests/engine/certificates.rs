@@ -411,11 +411,14 @@ fn an_acknowledged_certificate_survives_any_power_cut() {
     let (_, all_steps, _) = life(usize::MAX);
     let (mut old, mut new) = (0, 0);
     for tenth in 0..=10 {
-        let (room, _, is_told) = life(all_steps * tenth / 10);
-        assert_eq!(is_told, tenth == 10);
+        let (room, _, is_acknowledged) = life(all_steps * tenth / 10);
+        assert_eq!(is_acknowledged, tenth == 10);
         let mut room = again(room, 100 + tenth as u64, &[&first]);
         let shown = shown(&mut room, 443, &all);
-        assert!(shown == third.root || shown == second.root && !is_told, "after {tenth} tenths");
+        assert!(
+            shown == third.root || shown == second.root && !is_acknowledged,
+            "after {tenth} tenths"
+        );
         if shown == third.root { new += 1 } else { old += 1 }
     }
     assert!(old > 0 && new > 0, "{old} {new}");
@@ -511,17 +514,17 @@ fn only_certificates_in_use_are_announced_as_expiring() {
     let (first, second, third) = (Trust::until(NAME, 10), other(8, -1..90), other(9, -1..12));
     let all = [&first, &second, &third];
     let mut room = serving(15, &first);
-    let told = |room: &Room| {
+    let warnings = |room: &Room| {
         room.machine.console.iter().filter(|line| line.contains("EXPIRES SOON")).count()
     };
-    assert_eq!(told(&room), 1);
+    assert_eq!(warnings(&room), 1);
     assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
     room.machine.wait(Micros::from_secs(24 * 3600));
     room.pass(Micros::from_millis(1));
-    assert_eq!(told(&room), 1);
+    assert_eq!(warnings(&room), 1);
     assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
     room.pass(Micros::from_millis(1));
-    assert_eq!(told(&room), 2);
+    assert_eq!(warnings(&room), 2);
     assert!(room.console_says(
         "tls: new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z"
     ));

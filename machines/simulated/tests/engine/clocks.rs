@@ -29,7 +29,8 @@ fn disk_of(room: Room) -> MemoryDisk {
 /// The line of a message's trace fields that has the date of arrival.
 fn received(room: &mut Room, number: usize) -> String {
     let mut talk = room.log_in("ada");
-    let message = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
+    let message =
+        String::from_utf8(room.retrieve_any(&mut talk, number)).expect("the message is ASCII");
     room.close(&talk);
     message.lines().find(|line| line.contains(" +0000")).expect("a date").to_string()
 }

@@ -1,5 +1,5 @@
-//! Tests that the cores act as one machine: a connection on any core has the same mail and locks,
-//! and ends at the same stop.
+//! Tests that the cores act as one machine: connections on all cores have the same mail and locks,
+//! and a stop of the machine ends all of them.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,8 +14,8 @@ use super::signing::sizes_for_messages;
 use super::webmail::between;
 use crate::CORES;
 
-/// The number of concurrent connections with which every core gets some. The card of each seed
-/// distributes connections in another way.
+/// The number of concurrent connections. With so many, every core gets some. The seed decides how
+/// the card distributes connections over the cores.
 const CROWD: usize = if CORES > 4 { 64 } else { 24 };
 
 /// A page that takes many frames.
@@ -116,10 +116,11 @@ fn messages_received_on_any_core_are_readable_on_every_core() {
 }
 
 #[test]
-fn a_message_to_all_cores_begins_with_one_place_per_core() {
+fn one_place_per_core_suffices_for_a_message_to_all_cores() {
     let names: Vec<String> = (0..16).map(|number| format!("user{number}@barepost.test")).collect();
-    let hash = between(CONFIGURATION, "password_hash = \"", "\"").expect("ada has one");
-    let (machine, _) = CONFIGURATION.split_once("[[user]]").expect("ada is one");
+    let hash = between(CONFIGURATION, "password_hash = \"", "\"")
+        .expect("the configuration has a password hash");
+    let (machine, _) = CONFIGURATION.split_once("[[user]]").expect("the configuration has a user");
     let users = names
         .iter()
         .map(|name| format!("[[user]]\naddress = \"{name}\"\npassword_hash = \"{hash}\"\n"));
@@ -144,7 +145,8 @@ fn a_message_to_all_cores_begins_with_one_place_per_core() {
     }
 }
 
-/// The most messages that a core receives at a time, in tests of that limit.
+/// The most messages that a core receives at a time in the tests of that limit. Each of these
+/// messages takes one place.
 const PLACES: usize = 4;
 
 /// A room with few places for concurrent messages, and the cores that own the accounts of Ada and
@@ -158,7 +160,7 @@ fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
             return (room, owners);
         }
     }
-    unreachable!("one core has both in each of many rooms");
+    unreachable!("one core owns both accounts in each of many rooms");
 }
 
 /// Opens `count` connections on one core.
@@ -219,11 +221,11 @@ fn messages_for_two_cores_do_not_deadlock() {
         {
             talks.iter().for_each(|talk| room.try_to_send(talk, command.as_bytes()));
             for talk in &mut talks {
-                let said = room.smtp_reply(talk);
-                assert!(said.starts_with(reply), "{said}");
+                let line = room.smtp_reply(talk);
+                assert!(line.starts_with(reply), "{line}");
             }
         }
-        assert!(room.machine.now.since(begun_at).as_secs() < 1, "nothing was given up");
+        assert!(room.machine.now.since(begun_at).as_secs() < 1, "no message was given up");
         for name in ["ada", "grace"] {
             assert_eq!(
                 messages_on(&room.machine.disk, &format!("{name}@barepost.test")).len(),
@@ -261,17 +263,17 @@ fn a_message_that_waits_for_a_place_is_not_given_up() {
     }
     slow.iter().for_each(|talk| room.send(talk, b".\r\n"));
     for talk in slow.iter_mut().chain(&mut waiting) {
-        let said = room.smtp_reply(talk);
-        assert!(said.starts_with("250 "), "{said}");
+        let line = room.smtp_reply(talk);
+        assert!(line.starts_with("250 "), "{line}");
     }
     slow.into_iter().chain(waiting).for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
 }
 
-/// Messages wait for buffers of one core. As many of their pages as possible are in transit, and
-/// more data arrives at the same time.
+/// All messages are for one account, so they wait for the buffers of its core. The clients send
+/// without a pause: more data arrives while pages of the messages are in transit between cores.
 #[test]
-fn messages_for_a_core_with_few_buffers_continue_in_turn() {
+fn messages_that_wait_for_buffers_of_one_core_are_all_stored() {
     for seed in [24, 25] {
         let disk_bytes = DISK_BYTES * u64::from(CORES.max(4)) / 4;
         let sizes = sizes_for_messages(40 * usize::from(CORES));
@@ -359,12 +361,12 @@ fn each_core_reports_its_share_of_the_load_at_the_stop() {
     }
     room.until("the machine has stopped", |room| room.ended.is_some());
     let shares = (0..CORES).filter_map(|core| {
-        let said = room
+        let line = room
             .machine
             .console
             .iter()
             .find_map(|line| line.strip_prefix(&format!("core {core}: ")))?;
-        said.split_once(" connections, ")?.0.parse::<usize>().ok()
+        line.split_once(" connections, ")?.0.parse::<usize>().ok()
     });
     let shares: Vec<usize> = shares.collect();
     // A machine with one core reports no shares.
@@ -373,8 +375,8 @@ fn each_core_reports_its_share_of_the_load_at_the_stop() {
     assert_eq!(shares.iter().sum::<usize>(), if is_alone { 0 } else { talks.len() });
 }
 
-/// When the clients disconnect, some of the data is on the cores of their connections. Some is at a
-/// store that accepts no more, because its disk does not answer.
+/// When the clients disconnect, some of their data is on the cores of their connections. The rest
+/// is at a store that accepts no more data if its disk does not answer.
 #[test]
 fn abandoned_messages_leave_nothing_behind_on_any_core() {
     for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
@@ -417,25 +419,25 @@ fn a_core_that_sends_for_others_gets_its_share_of_the_card() {
             let sessions = sessions_on_each(&room);
             let host = room.add_host();
             let mut talk = room.connect_from(host, if own.is_none() { 25 } else { 80 });
-            room.until("a core has it", |room| sessions_on_each(room) != sessions);
+            room.until("a core has the connection", |room| sessions_on_each(room) != sessions);
             // On a machine with one core every connection is on the first core.
-            let is_first_cores = sessions_on_each(&room)[0] > sessions[0];
-            match (own.is_some(), is_first_cores) {
+            let is_on_first_core = sessions_on_each(&room)[0] > sessions[0];
+            match (own.is_some(), is_on_first_core) {
                 (false, true) => {
                     room.smtp_reply(&mut talk);
                     own = Some(talk);
                 }
-                (true, is_first_cores) if !is_first_cores || CORES == 1 => others.push(talk),
+                (true, is_on_first_core) if !is_on_first_core || CORES == 1 => others.push(talk),
                 _ => {}
             }
         }
-        let mut own = own.expect("it was waited for");
+        let mut own = own.expect("a connection on the first core");
         for talk in &mut others {
             room.send(talk, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
         }
         for _ in 0..20 {
             room.send(&own, b"NOOP\r\n");
-            room.until("it is answered", |room| {
+            room.until("NOOP is answered", |room| {
                 others.iter_mut().for_each(|other| room.listen(other));
                 room.line_heard(&mut own).is_some()
             });

@@ -37,10 +37,10 @@ struct Chatterer {
 }
 
 impl Chatterer {
-    fn connect(room: &mut Room, host: usize, port: u16, says: Vec<u8>) -> Chatterer {
+    fn connect(room: &mut Room, host: usize, port: u16, commands: Vec<u8>) -> Chatterer {
         Chatterer {
             talk: room.connect_from(host, port),
-            unsaid: says,
+            unsaid: commands,
             heard: Vec::new(),
             ended: false,
         }
@@ -66,7 +66,7 @@ impl Chatterer {
 }
 
 fn until_all_have_ended(room: &mut Room, crowd: &mut [Chatterer]) {
-    room.until("all have ended", |room| {
+    room.until("all connections have ended", |room| {
         crowd.iter_mut().for_each(|one| one.go_on(room));
         crowd.iter().all(|one| one.ended)
     });
@@ -74,16 +74,16 @@ fn until_all_have_ended(room: &mut Room, crowd: &mut [Chatterer]) {
 }
 
 fn messages(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
-    let mut says = b"EHLO client.test\r\n".to_vec();
+    let mut commands = b"EHLO client.test\r\n".to_vec();
     for number in 0..count {
         let user = (user + number) % USERS;
-        says.extend_from_slice(b"MAIL FROM:<sender@elsewhere.test>\r\n");
-        says.extend_from_slice(format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes());
-        says.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
-        says.extend_from_slice(body);
+        commands.extend_from_slice(b"MAIL FROM:<sender@elsewhere.test>\r\n");
+        commands.extend_from_slice(format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes());
+        commands.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
+        commands.extend_from_slice(body);
     }
-    says.extend_from_slice(b"QUIT\r\n");
-    says
+    commands.extend_from_slice(b"QUIT\r\n");
+    commands
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn hundreds_of_clients_send_and_read_at_once() {
         ));
     }
     for number in 0..USERS {
-        let says =
+        let commands =
             format!("USER user{number}\r\nPASS lovelace\r\nSTAT\r\nUIDL\r\nLIST\r\nQUIT\r\n")
                 .into_bytes();
-        crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 110, says));
+        crowd.push(Chatterer::connect(&mut room, 1 + number % 4, 110, commands));
     }
     until_all_have_ended(&mut room, &mut crowd);
     let accepted: usize = crowd.iter().map(|one| one.count("250 2.0.0")).sum();
@@ -119,17 +119,17 @@ fn hundreds_of_clients_send_and_read_at_once() {
         .map(|number| Chatterer::connect(&mut room, 1 + number % 4, 110, stat(number)))
         .collect();
     until_all_have_ended(&mut room, &mut readers);
-    let mut there = 0;
+    let mut stored = 0;
     for reader in readers {
         let heard = String::from_utf8_lossy(&reader.heard).to_string();
         let status = heard.lines().nth(3).expect("STAT is answered");
-        there += status
+        stored += status
             .split(' ')
             .nth(1)
             .and_then(|count| count.parse::<usize>().ok())
             .expect("a count");
     }
-    assert_eq!(there, accepted);
+    assert_eq!(stored, accepted);
 }
 
 #[test]
@@ -165,18 +165,18 @@ fn large_messages_to_all_cores_do_not_deadlock() {
         let body = b"A line of its text that is long in all\r\n".repeat(2_500);
         let mut crowd: Vec<Chatterer> = (0..40)
             .map(|number| {
-                let mut says =
+                let mut commands =
                     b"EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_vec();
                 for user in 0..6 {
                     let user = (number + 7 * user) % USERS;
-                    says.extend_from_slice(
+                    commands.extend_from_slice(
                         format!("RCPT TO:<user{user}@barepost.test>\r\n").as_bytes(),
                     );
                 }
-                says.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
-                says.extend_from_slice(&body);
-                says.extend_from_slice(b"QUIT\r\n");
-                Chatterer::connect(&mut room, 1 + number % 3, 25, says)
+                commands.extend_from_slice(format!("BDAT {} LAST\r\n", body.len()).as_bytes());
+                commands.extend_from_slice(&body);
+                commands.extend_from_slice(b"QUIT\r\n");
+                Chatterer::connect(&mut room, 1 + number % 3, 25, commands)
             })
             .collect();
         for _ in 0..200_000 {
@@ -204,14 +204,14 @@ fn abandoned_messages_to_all_cores_block_no_other() {
         let crowd: Vec<Talk> = (0..12)
             .map(|number| {
                 let talk = room.connect_from(1 + number % 3, 25);
-                let mut says =
+                let mut commands =
                     "EHLO client.test\r\nMAIL FROM:<sender@elsewhere.test>\r\n".to_string();
                 for user in 0..6 {
                     let user = (number + 7 * user) % USERS;
-                    says += &format!("RCPT TO:<user{user}@barepost.test>\r\n");
+                    commands += &format!("RCPT TO:<user{user}@barepost.test>\r\n");
                 }
-                says += "BDAT 5 LAST\r\nHello";
-                room.send(&talk, says.as_bytes());
+                commands += "BDAT 5 LAST\r\nHello";
+                room.send(&talk, commands.as_bytes());
                 talk
             })
             .collect();
@@ -242,7 +242,7 @@ fn slow_readers_of_large_messages_block_no_sender() {
     assert_eq!(room.engines.in_use().reads, 0, "a client that does not read holds no buffer");
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
     let mut last = readers.pop().expect("a reader");
-    room.until("a reader has it all", |room| {
+    room.until("a reader has the whole message", |room| {
         room.listen(&mut last);
         last.heard.ends_with(b"\r\n.\r\n")
     });
@@ -263,7 +263,9 @@ fn a_client_is_greeted_as_soon_as_a_send_queue_is_free() {
     let mut crowd = Vec::new();
     for host in 0..4 {
         crowd.extend(greet(&mut room, host, 8));
-        room.until("all are connected", |room| room.engines.in_use().connections == crowd.len());
+        room.until("all clients are connected", |room| {
+            room.engines.in_use().connections == crowd.len()
+        });
         room.hosts[host].cable = Cable::Out;
     }
     assert_eq!(room.engines.in_use().send_queues, 32, "all send queues are in use");

@@ -118,7 +118,7 @@ fn own(subject: &str, octets: usize) -> Vec<u8> {
 
 /// Puts mail into the mailboxes of all accounts, and reads, moves and edits it, so that it is in
 /// many states.
-fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
+fn fill_mailboxes(room: &mut Room, world: &mut World, ada: &mut Browser) {
     for (number, octets) in
         [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate()
     {
@@ -174,7 +174,7 @@ fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
 }
 
 /// Makes outgoing mail in every lasting state.
-fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
+fn queue_mail(room: &mut Room, world: &mut World, grace: &mut Browser) {
     let send = |room: &mut Room, world: &mut World, subject: &str, to: &[&str]| {
         world.submit(room, to, &own(subject, 400));
     };
@@ -186,7 +186,7 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
         "Long under way",
         &["carol@far.test", "dave@silent.test", "eve@nowhere.test"],
     );
-    let told = [
+    let recipients = [
         "<dan@far.test> NOTIFY=SUCCESS",
         "<dot@far.test> NOTIFY=SUCCESS,FAILURE",
         "<ned@far.test> NOTIFY=NEVER",
@@ -194,7 +194,7 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     world.submit_with(
         room,
         "<ada@barepost.test> BODY=8BITMIME RET=HDRS ENVID=E1",
-        &told,
+        &recipients,
         &own("To be told", 400),
     );
     world.pass(room, 6 * HOUR);
@@ -209,12 +209,12 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     send(room, world, "Held", &["hedy@far.test"]);
     assert!(room.deliver(DORA, &sized("Sent on", 500)).starts_with("250"));
     world.pass(room, 900);
-    let said = handle(grace, room, "hold", "hedy@far.test");
-    assert!(said.contains("The message was held."), "{said}");
+    let page_text = handle(grace, room, "hold", "hedy@far.test");
+    assert!(page_text.contains("The message was held."), "{page_text}");
 }
 
 /// A disk with mail in every lasting state.
-fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
+fn make_disk(seed: u64, trust: &Trust) -> MemoryDisk {
     let (mut room, mut world) =
         serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust, KEPT);
     let [mut ada, mut grace, mut dora] = ["ada", "grace", "dora"].map(|user| {
@@ -223,12 +223,12 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
         browser.hang_up(&mut room);
         browser
     });
-    read(&mut room, &mut world, &mut ada);
+    fill_mailboxes(&mut room, &mut world, &mut ada);
     ada.hang_up(&mut room);
     let changed = change(&mut dora, &mut room, ["lovelace", "analytical", "analytical"]);
     assert!(changed.contains("password"), "{changed}");
     dora.hang_up(&mut room);
-    posted(&mut room, &mut world, &mut grace);
+    queue_mail(&mut room, &mut world, &mut grace);
     let mut tls_stream = room.connect_tls(443, &client(&[trust]));
     send_part(&mut room, &mut tls_stream, certificates::GRACE, &trust.pem, trust.pem.len());
     assert!(room.line_tls(&mut tls_stream).starts_with("HTTP/1.1 200 "));
@@ -254,11 +254,11 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
         );
         (0..3 * number).for_each(|_| room.step());
     }
-    passing(room.machine.disk.power_cut(&mut Dice::new(seed)))
+    with_transient_mail(room.machine.disk.power_cut(&mut Dice::new(seed)))
 }
 
 /// Returns a copy of a disk with mail in the transient states added.
-fn passing(disk: MemoryDisk) -> MemoryDisk {
+fn with_transient_mail(disk: MemoryDisk) -> MemoryDisk {
     let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
         let mailbox =
@@ -278,7 +278,7 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
     let leaving = Flags::SEEN.with(Flags::LEAVING);
     let drafted = Flags::DRAFT.with(Flags::SEEN);
     let many = copy("For many", "Some done", OUTBOX);
-    let told = copy("To be told", "Some told", OUTBOX);
+    let partly_reported = copy("To be told", "Some told", OUTBOX);
     let arrived = "Return-Path: <frank@far.test>\r\nReceived: from far.test ([203.0.113.7])\r\n\tby mail.barepost.test with ESMTP id 1;\r\n\tThu, 1 Jan 2026 00:00:00 +0000\r\nFrom: frank@far.test\r\nMessage-ID: <arriving@far.test>\r\nSubject: Arriving\r\n\r\nHello.\r\n";
     let states = [
         (ADA, DRAFTS, drafted.with(Flags::LEAVING), 0, copy("Taken back", "Leaving", DRAFTS)),
@@ -287,7 +287,7 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
         (ADA, OUTBOX, leaving, 0b0101_0101, many.clone()),
         (ADA, OUTBOX, leaving, 8 << 8 | 0b0011, many.clone()),
         // Both recipients are done, and one was reported.
-        (ADA, OUTBOX, leaving, 1 << 8 | 0b0001_0011, told),
+        (ADA, OUTBOX, leaving, 1 << 8 | 0b0001_0011, partly_reported),
         (ADA, OUTBOX, leaving.with(Flags::HELD), 0, copy("Large", "Delay told", OUTBOX)),
         (ADA, OUTBOX, Flags::SEEN.with(Flags::LEFT), 0, copy("Large", "Given back", OUTBOX)),
         (ADA, OUTBOX, Flags::default(), 0, copy("Large", "Found by a rebuild", OUTBOX)),
@@ -327,7 +327,7 @@ fn listed(disk: &MemoryDisk) -> String {
         let Contents { mailboxes, notes } = contents_on(disk, account);
         for (key, value) in notes {
             writeln!(lines, "{account}: note {} of {} octets", key.escape_ascii(), value.len())
-                .expect("it is a string");
+                .expect("a write to a string succeeds");
         }
         for mailbox in mailboxes {
             let (id, info) = (mailbox.id, mailbox.info);
@@ -336,7 +336,7 @@ fn listed(disk: &MemoryDisk) -> String {
                 "{account}: {} {:?} of {}, next {}",
                 id.0, mailbox.name, info.uid_validity, info.uid_next.0
             )
-            .expect("it is a string");
+            .expect("a write to a string succeeds");
             for (message, octets) in mailbox.messages {
                 // The meaning of these flags depends on the format.
                 let marks = if id == OUTBOX {
@@ -347,7 +347,7 @@ fn listed(disk: &MemoryDisk) -> String {
                 let hash: String =
                     Sha256::digest(&octets)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
                 writeln!(lines, "  {} {hash}{marks} {}", message.uid.0, subject(&octets))
-                    .expect("it is a string");
+                    .expect("a write to a string succeeds");
             }
         }
     }
@@ -364,7 +364,7 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     loop {
         for card in page.split("<section").skip(1).filter(|card| card.contains("name=\"key\"")) {
             let recipients =
-                between(card, "dir=\"auto\">", "</h2>").expect("it names its recipients");
+                between(card, "dir=\"auto\">", "</h2>").expect("a card names the recipients");
             let recipients = if recipients == UNKNOWN { UNKNOWN_IN_TEXTS } else { recipients };
             let state = ["Held", "Cannot be sent"]
                 .into_iter()
@@ -394,7 +394,7 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
     grace.hang_up(&mut room);
     world.pass(&mut room, 300);
     let section = |history: &mut String, name: &str, lines: Vec<String>| {
-        writeln!(history, "{name}\n{}", lines.join("\n")).expect("it is a string");
+        writeln!(history, "{name}\n{}", lines.join("\n")).expect("a write to a string succeeds");
     };
     section(&mut history, "The queue", queue(&mut grace, &mut room));
     world.peer.mood = Mood::Takes;
@@ -412,7 +412,7 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
     dora.log_in(&mut room, "dora", "analytical");
     dora.hang_up(&mut room);
     world.pass(&mut room, HOUR);
-    let mut there = Vec::new();
+    let mut listing = Vec::new();
     for account in ACCOUNTS {
         for mailbox in contents_on(&room.machine.disk, account).mailboxes {
             for (message, octets) in mailbox.messages {
@@ -421,12 +421,12 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
                 } else {
                     format!(" flags {:02x}", message.flags.0)
                 };
-                there.push(format!("{account}: {}{marks} {}", mailbox.id.0, subject(&octets)));
+                listing.push(format!("{account}: {}{marks} {}", mailbox.id.0, subject(&octets)));
             }
         }
     }
-    there.sort();
-    section(&mut history, "On the disk, later", there);
+    listing.sort();
+    section(&mut history, "On the disk, later", listing);
     (history, is_converted)
 }
 
@@ -437,8 +437,8 @@ fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
         (2_000..).zip(DISKS).flat_map(|one| [(one, KEPT), (one, CONVERTED)])
     {
         let mut octets = Vec::new();
-        GzDecoder::new(image).read_to_end(&mut octets).expect("it is compressed");
-        let disk = MemoryDisk::of_image(&octets).expect("it is a disk");
+        GzDecoder::new(image).read_to_end(&mut octets).expect("the disk is compressed");
+        let disk = MemoryDisk::of_image(&octets).expect("the image is valid");
         let (found, is_converted) = history(&disk, seed, &trust, format);
         assert_eq!(is_converted, version == 3 && format == CONVERTED, "disk {seed}");
         // The first different line is easier to read than both texts.
@@ -453,14 +453,15 @@ fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
 #[ignore = "writes files into the source tree"]
 fn disks_are_made() {
     let trust = Trust::new("mail.barepost.test");
-    let disk = lived(1_990 + u64::from(CORES), &trust);
+    let disk = make_disk(1_990 + u64::from(CORES), &trust);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("disks");
     let path =
         |ending: &str| folder.join(format!("format-{}-of-{CORES}.{ending}", store::FORMAT_VERSION));
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(&disk.image()).expect("it goes into memory");
-    std::fs::create_dir_all(&folder).expect("it can be written");
-    std::fs::write(path("gz"), packed.finish().expect("it goes into memory"))
-        .expect("it can be written");
-    std::fs::write(path("txt"), history(&disk, 2_000, &trust, KEPT).0).expect("it can be written");
+    packed.write_all(&disk.image()).expect("a write to memory succeeds");
+    std::fs::create_dir_all(&folder).expect("the folder can be created");
+    std::fs::write(path("gz"), packed.finish().expect("a write to memory succeeds"))
+        .expect("the file can be written");
+    std::fs::write(path("txt"), history(&disk, 2_000, &trust, KEPT).0)
+        .expect("the file can be written");
 }

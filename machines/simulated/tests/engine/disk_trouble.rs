@@ -48,10 +48,10 @@ fn a_failed_write_or_flush_makes_the_store_read_only() {
             format!("store: the disk failed a {what}; no mail is accepted until it works again");
         assert_eq!(lines_with(&room, &line), 1, "{:?}", room.machine.console);
         room.machine.stop = true;
-        let asked_at = room.machine.now;
+        let stop_requested_at = room.machine.now;
         room.until("the engine has stopped", |room| room.ended.is_some());
         assert!(
-            room.machine.now.since(asked_at) < Micros::from_millis(100),
+            room.machine.now.since(stop_requested_at) < Micros::from_millis(100),
             "the stop waits for nothing"
         );
     }
@@ -204,7 +204,7 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     let configuration =
         format!("{CONFIGURATION}[[user]]\naddress = \"mary@barepost.test\"\n{hash}\n");
     let waiting = || {
-        let disk = || MemoryDisk::of_image(&image).expect("it is an image");
+        let disk = || MemoryDisk::of_image(&image).expect("the image is valid");
         let rooms = (0..100)
             .map(|requests| failing_after(requests, Mood::FailsWrites, disk(), &configuration));
         rooms
@@ -230,12 +230,12 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
 
     let mut room = waiting();
     room.machine.stop = true;
-    let asked_at = room.machine.now;
+    let stop_requested_at = room.machine.now;
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert!(
-        room.machine.now.since(asked_at) < Micros::from_secs(3),
+        room.machine.now.since(stop_requested_at) < Micros::from_secs(3),
         "{:?}",
-        room.machine.now.since(asked_at)
+        room.machine.now.since(stop_requested_at)
     );
 }
 
@@ -282,14 +282,14 @@ fn a_disk_that_does_not_answer_does_not_block_a_stop() {
     let mut other = room.connect(25);
     assert!(room.smtp_reply(&mut other).starts_with("220"));
     room.machine.stop = true;
-    let asked_at = room.machine.now;
+    let stop_requested_at = room.machine.now;
     assert!(room.smtp_reply(&mut other).starts_with("421"));
     room.close(&other);
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert!(
-        room.machine.now.since(asked_at) < Micros::from_millis(7_500),
+        room.machine.now.since(stop_requested_at) < Micros::from_millis(7_500),
         "{:?}",
-        room.machine.now.since(asked_at)
+        room.machine.now.since(stop_requested_at)
     );
     assert!(room.has_hung_up(&mut sender) && room.has_hung_up(&mut reader));
     assert_eq!(room.ended, Some(Ending::Asked));
@@ -410,11 +410,11 @@ fn a_machine_asked_to_stop_while_it_opens_its_disk_stops() {
     let mut room = Room::opening(7, disk, usual_sizes());
     room.pass(Micros::from_secs(1));
     room.machine.stop = true;
-    let asked_at = room.machine.now;
+    let stop_requested_at = room.machine.now;
     room.until("the engine has stopped", |room| room.ended.is_some());
     assert!(
-        room.machine.now.since(asked_at) < Micros::from_secs(3),
+        room.machine.now.since(stop_requested_at) < Micros::from_secs(3),
         "{:?}",
-        room.machine.now.since(asked_at)
+        room.machine.now.since(stop_requested_at)
     );
 }

@@ -64,7 +64,10 @@ fn signed(room: &mut Room, domain: &str, message: &str) -> String {
     let mut reading = MessageReader::to_sign();
     reading.arrived(message.as_bytes());
     let domain = Name::parse(domain).expect("a name");
-    reading.ended().sign(&key(), &domain, room.machine.wall_clock()).expect("it can be signed")
+    reading
+        .ended()
+        .sign(&key(), &domain, room.machine.wall_clock())
+        .expect("the message can be signed")
         + message
 }
 

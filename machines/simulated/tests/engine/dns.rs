@@ -199,7 +199,7 @@ impl NameServer {
         {
             let question = rest.to_vec();
             heard.clear();
-            let answer = self.answer(&question, Mood::Answers).expect("it answers");
+            let answer = self.answer(&question, Mood::Answers).expect("the server answers");
             let framed = [&(answer.len() as u16).to_be_bytes(), answer.as_slice()].concat();
             host.send(connection, &framed);
         }

@@ -122,7 +122,7 @@ fn a_download_is_cut_off_when_its_session_ends() {
     let (mut tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
     let token = browser.get(&mut room, "/mail/box/1").token();
     browser.send(&mut room, "/mail/logout", &[("token", &token)]);
-    room.until_tls(&mut tls_stream, "it is over", |tls_stream| tls_stream.is_closed);
+    room.until_tls(&mut tls_stream, "the download has ended", |tls_stream| tls_stream.is_closed);
     assert!(
         !tls_stream.heard.ends_with(b"0\r\n\r\n") && tls_stream.heard.len() < FILE_BYTES,
         "{}",
@@ -142,7 +142,7 @@ fn downloads_per_account_are_limited_and_pages_still_answered() {
     assert_eq!(head.status, 503);
     room.close_tls(one_more);
     assert!(browser.get(&mut room, "/mail/box/1").text().contains("Large"));
-    room.abort(&begun.pop().expect("one").talk);
+    room.abort(&begun.pop().expect("a download has begun").talk);
     let (again, head) = begin(&mut room, &browser, "/mail/download/1.1");
     assert_eq!(head.status, 200);
     for tls_stream in begun.into_iter().chain([again]) {
@@ -201,7 +201,7 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
             .text()
             .split_once("\">")
             .map(|(one, other)| (one.to_string(), other.to_string()))
-            .expect("the same");
+            .expect("the page has the picture too");
         let shown = shown.strip_suffix(LINKS_OPEN_OUTSIDE).expect("links open outside");
         assert!(
             shown_picture == picture

@@ -89,7 +89,7 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         let files = carried(&second);
         let small =
             files.iter().find(|file| file.ends_with(" small.pdf")).expect("the draft has the file");
-        let detach = small.split(' ').next().expect("its part");
+        let detach = small.split(' ').next().expect("a part and a name");
         let mut fields =
             vec![token, ("draft", draft(&second)), ("text", "Third."), ("detach", detach)];
         fields.extend(files.iter().map(|file| ("carry", *file)));

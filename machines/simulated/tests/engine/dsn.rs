@@ -10,8 +10,8 @@ use super::room::{DISK_BYTES, Room};
 
 const FROM_ADA: &str = "<ada@barepost.test> BODY=8BITMIME";
 
-/// Submits a message as Ada. Returns Ada's inbox after a night.
-fn told(
+/// Submits a message as Ada. Returns Ada's inbox two hours later.
+fn inbox_after_submission(
     seed: u64,
     mood: Mood,
     from: &str,
@@ -40,7 +40,7 @@ fn dsn_requests_go_to_hosts_that_support_dsn() {
         "<carol@far.test> NOTIFY=NEVER",
         "<dave@far.test>",
     ];
-    let (mut room, world, inbox) = told(
+    let (mut room, world, inbox) = inbox_after_submission(
         1300,
         Mood::Tells,
         "<ada@barepost.test> ENVID=a+20b, RET=FULL",
@@ -67,7 +67,8 @@ fn success_is_reported_as_relayed_if_the_host_lacks_dsn() {
         "<postmaster@barepost.test>",
     ];
     let from = "<ada@barepost.test> BODY=8BITMIME ENVID=QQ1 RET=FULL";
-    let (mut room, mut world, inbox) = told(1301, Mood::Takes, from, &to, MESSAGE);
+    let (mut room, mut world, inbox) =
+        inbox_after_submission(1301, Mood::Takes, from, &to, MESSAGE);
     assert_eq!(inbox.len(), 3, "{inbox:?}");
     assert_eq!(actions(&inbox, "bob@far.test"), ["relayed"]);
     assert_eq!(actions(&inbox, "grace@barepost.test"), ["delivered"]);
@@ -101,7 +102,7 @@ fn each_recipient_of_a_domain_is_reported() {
     let others: Vec<String> = (0..11).map(|number| format!("<other{number}@far.test>")).collect();
     let to: Vec<&str> =
         friends.iter().zip(&others).flat_map(|(friend, other)| [&friend[..], other]).collect();
-    let (_, world, inbox) = told(1302, Mood::Takes, FROM_ADA, &to, MESSAGE);
+    let (_, world, inbox) = inbox_after_submission(1302, Mood::Takes, FROM_ADA, &to, MESSAGE);
     assert_eq!(world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>(), 22);
     assert_eq!(inbox.len(), 11);
     for number in 0..11 {
@@ -128,7 +129,8 @@ fn failure_reports_honour_notify_and_ret() {
     {
         let (from, to) = (format!("{FROM_ADA}{returned}"), format!("<bob@far.test>{notify}"));
         let mood = if returned.contains("UTF8") { Mood::Takes } else { Mood::RefusesBob };
-        let (mut room, world, inbox) = told(1310 + number as u64, mood, &from, &[&to], message);
+        let (mut room, world, inbox) =
+            inbox_after_submission(1310 + number as u64, mood, &from, &[&to], message);
         assert_eq!(
             (world.peer.taken.len(), inbox.len()),
             (0, reports),
@@ -155,7 +157,8 @@ fn failure_reports_honour_notify_and_ret() {
 #[test]
 fn no_reports_are_sent_for_the_null_sender() {
     let to = ["<bob@far.test> NOTIFY=SUCCESS", "<grace@barepost.test> NOTIFY=SUCCESS"];
-    let (mut room, mut world, inbox) = told(1303, Mood::Takes, "<>", &to, b"Subject: x\r\n\r\n");
+    let (mut room, mut world, inbox) =
+        inbox_after_submission(1303, Mood::Takes, "<>", &to, b"Subject: x\r\n\r\n");
     assert_eq!(
         (world.peer.taken.len(), world.inbox(&mut room, "grace").len(), inbox.len()),
         (1, 1, 0)

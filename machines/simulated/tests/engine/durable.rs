@@ -48,7 +48,7 @@ fn an_action_is_confirmed_only_when_it_is_durable() {
                 &[&[("token", token.as_str()), ("here", "/mail/box/1")], fields].concat(),
             );
             room.pass(Micros::from_millis(300));
-            let connection = ada.connection.as_mut().expect("it is asked on one");
+            let connection = ada.connection.as_mut().expect("the request was sent on a connection");
             room.exchange(connection);
             let is_answered = !connection.heard.is_empty();
             assert_eq!(

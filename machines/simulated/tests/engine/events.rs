@@ -92,7 +92,7 @@ fn an_idle_event_stream_stays_open_without_a_buffer() {
     }
     let signs = tls_stream.heard.iter().filter(|byte| **byte == b':').count();
     assert!((120..=150).contains(&signs), "{signs} signs of life");
-    room.until("it is silent", |room| {
+    room.until("the stream has no buffer", |room| {
         room.exchange(&mut tls_stream);
         room.engines.in_use().blocks == 0
     });
@@ -180,7 +180,7 @@ fn all_event_streams_get_an_event_without_other_traffic() {
 }
 
 /// The events that have arrived on a stream, and whether the stream has ended.
-fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
+fn events_of(two: &Two, stream: u32) -> (Vec<String>, bool) {
     let Some((body, is_whole)) = two.bodies.get(&stream) else { return (Vec::new(), false) };
     let text = String::from_utf8_lossy(body).into_owned();
     let events = text.lines().filter_map(|line| {
@@ -200,7 +200,7 @@ fn an_event_stream_shares_an_http_2_connection() {
         let mut two = Two::begin(&mut room, &browser(&trust));
         let get = |stream, path| request(stream, "mail.barepost.test", path, cookie.as_deref());
         two.to_say.extend(get(1, "/mail/events"));
-        two.until(&mut room, "it is told how the inbox is", |two| told(two, 1).0.len() == 1);
+        two.until(&mut room, "the first event has arrived", |two| events_of(two, 1).0.len() == 1);
         assert_eq!(two.tls_stream.tls.alpn_protocol(), Some(b"h2".as_slice()));
         assert!(
             room.deliver("grace@barepost.test", &message("Loom", "It weaves.")).starts_with("250")
@@ -209,20 +209,24 @@ fn an_event_stream_shares_an_http_2_connection() {
             room.deliver("ada@barepost.test", &message("Engine", "It computes."))
                 .starts_with("250")
         );
-        two.until(&mut room, "it gets the event of the message", |two| told(two, 1).0.len() == 2);
+        two.until(&mut room, "the event of the message has arrived", |two| {
+            events_of(two, 1).0.len() == 2
+        });
         // Other streams of the connection work at the same time.
         two.to_say.extend(get(3, "/mail/box/1/1"));
-        two.until(&mut room, "the message is there", |two| told(two, 3).1);
+        two.until(&mut room, "the page of the message has arrived", |two| events_of(two, 3).1);
         assert!(String::from_utf8_lossy(&two.bodies[&3].0).contains("It computes."));
-        two.until(&mut room, "it is told that it was read", |two| told(two, 1).0.len() == 3);
-        let (events, is_over) = told(&two, 1);
+        two.until(&mut room, "the event of the read message has arrived", |two| {
+            events_of(two, 1).0.len() == 3
+        });
+        let (events, is_over) = events_of(&two, 1);
         assert_eq!(
             (events.iter().map(|news| unread(news)).collect::<Vec<_>>(), is_over),
             (vec!["0", "1", "0"], false)
         );
         ada.send(&mut room, "/mail/logout", &[("token", &token)]);
-        two.until(&mut room, "the reply is over", |two| told(two, 1).1);
-        assert_eq!(told(&two, 1).0.len(), 3);
+        two.until(&mut room, "the event stream has ended", |two| events_of(two, 1).1);
+        assert_eq!(events_of(&two, 1).0.len(), 3);
         room.close_tls(two.tls_stream);
         ada.hang_up(&mut room);
         room.until_nothing_is_in_use();

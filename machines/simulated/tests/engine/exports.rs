@@ -16,7 +16,7 @@ fn messages(file: &[u8]) -> Vec<Vec<u8>> {
             messages.push(Vec::new());
             continue;
         }
-        let message = messages.last_mut().expect("it begins with a message");
+        let message = messages.last_mut().expect("the file begins with a message");
         message.extend_from_slice(if unquoted.starts_with(b"From ") { &line[1..] } else { line });
     }
     for message in &mut messages {

@@ -16,7 +16,7 @@ const MESSAGE: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.
 const AWAY: &str = "filter: 10.0.0.13:11333 does not answer";
 
 /// The number of console lines that contain `words`.
-fn told(room: &Room, words: &str) -> usize {
+fn lines_with(room: &Room, words: &str) -> usize {
     room.machine.console.iter().filter(|line| line.contains(words)).count()
 }
 
@@ -70,7 +70,7 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
             }
         }
         assert_eq!(world.filter.asked.len(), 7);
-        assert_eq!(told(&room, "filter: "), 0);
+        assert_eq!(lines_with(&room, "filter: "), 0);
         room.until_nothing_is_in_use();
     }
 }
@@ -83,7 +83,7 @@ fn the_filter_gets_the_envelope_and_the_original_message() {
     for message in [MESSAGE, &large] {
         let (reply, _) = world.send(&mut room, message);
         assert!(reply.starts_with("250 2.0.0 "), "{reply}");
-        let asked = world.filter.asked.pop().expect("it was asked");
+        let asked = world.filter.asked.pop().expect("the filter got a request");
         assert!(asked.message == message);
         let identifier = reply.rsplit(' ').next().unwrap_or_default();
         let head = format!(
@@ -134,19 +134,19 @@ fn an_unresponsive_filter_costs_one_timeout() {
             if is_waited_for { (1..=usize::from(CORES)).contains(&waited) } else { waited == 0 },
             "{mood:?}: {waited}"
         );
-        let news = told(&room, meanwhile[number / 3]);
-        assert!((1..=usize::from(CORES)).contains(&news), "{:?}", room.machine.console);
-        assert_eq!(told(&room, AWAY), news, "{:?}", room.machine.console);
+        let outages = lines_with(&room, meanwhile[number / 3]);
+        assert!((1..=usize::from(CORES)).contains(&outages), "{:?}", room.machine.console);
+        assert_eq!(lines_with(&room, AWAY), outages, "{:?}", room.machine.console);
         // A minute later the server asks the filter again, and does not repeat the console line.
         world.pass(&mut room, Micros::from_secs(61));
         let waited = (0..2).filter(|_| waits(&mut world, &mut room)).count();
         assert!(!is_waited_for || waited > 0, "{mood:?}");
-        assert!(told(&room, AWAY) <= usize::from(CORES));
+        assert!(lines_with(&room, AWAY) <= usize::from(CORES));
         world.filter.mood = Mood::Says("reject", "");
         world.pass(&mut room, Micros::from_secs(61));
         let (reply, _) = world.send(&mut room, MESSAGE);
         assert_eq!(reply, "550 5.7.1 Message rejected by the content filter");
-        assert!(CORES > 1 || told(&room, "filter: 10.0.0.13:11333 answers again") == 1);
+        assert!(CORES > 1 || lines_with(&room, "filter: 10.0.0.13:11333 answers again") == 1);
         room.until_nothing_is_in_use();
     }
 }
@@ -172,7 +172,7 @@ fn an_invalid_filter_response_counts_as_an_outage() {
             reply.starts_with("250 2.0.0 ") && took < Micros::from_secs(3),
             "{seed}: {reply} {took:?}"
         );
-        assert_eq!((newest(&room).0, told(&room, AWAY)), (JUNK, 1));
+        assert_eq!((newest(&room).0, lines_with(&room, AWAY)), (JUNK, 1));
         world.pass(&mut room, Micros::from_secs(31));
         room.until_nothing_is_in_use();
     }
@@ -222,9 +222,9 @@ fn concurrent_filter_requests_are_limited() {
     let in_use = room.engines.in_use();
     assert_eq!(in_use.filter_queries, talks.len());
     assert!(
-        in_use.kept_for_filter > 0 && world.filter.called_max <= 16 * usize::from(CORES),
+        in_use.kept_for_filter > 0 && world.filter.connections_max <= 16 * usize::from(CORES),
         "{}",
-        world.filter.called_max
+        world.filter.connections_max
     );
     // A client that leaves makes space for another.
     room.abort(&talks.remove(0));
@@ -267,7 +267,7 @@ fn a_client_that_leaves_during_filtering_has_sent_nothing() {
     assert_eq!(room.engines.in_use().filter_queries, 1);
     room.abort(&talk);
     room.until_nothing_is_in_use();
-    assert_eq!((messages_of(&room, "ada"), told(&room, "filter: ")), (Vec::new(), 0));
+    assert_eq!((messages_of(&room, "ada"), lines_with(&room, "filter: ")), (Vec::new(), 0));
     talk = world.begin(&mut room, EXTERNAL, MESSAGE);
     room.send(&talk, b".\r\n");
     world.pass(&mut room, Micros::from_secs(2));
@@ -276,7 +276,7 @@ fn a_client_that_leaves_during_filtering_has_sent_nothing() {
     assert!(world.line(&mut room, &mut talk).starts_with("250 2.0.0 "));
     assert!(room.machine.now.since(before).as_secs() < 2);
     world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
-    assert_eq!((newest(&room).0, told(&room, "filter: ")), (INBOX, 0));
+    assert_eq!((newest(&room).0, lines_with(&room, "filter: ")), (INBOX, 0));
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
@@ -289,7 +289,7 @@ fn a_power_cut_drops_messages_that_are_being_filtered() {
         world.filter.mood = Mood::Silent;
         let talk = world.begin(&mut room, EXTERNAL, MESSAGE);
         room.send(&talk, b".\r\n");
-        world.until(&mut room, "it is asked about", |_, room| {
+        world.until(&mut room, "the filter checks the message", |_, room| {
             room.engines.in_use().filter_queries > 0
         });
         world.pass(&mut room, Micros::from_millis(ms));

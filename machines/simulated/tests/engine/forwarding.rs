@@ -145,7 +145,9 @@ fn mail_is_forwarded_with_srs_and_kept_if_configured() {
                 &["ada@barepost.test", "grace+tag@barepost.test"],
                 message,
             );
-            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.until(&mut room, "the message has arrived", |world, _| {
+                world.peer.taken.len() > number
+            });
             world.pass(&mut room, 60);
             let [.., sent] = &taken(&world, "bob@far.test")[..] else {
                 panic!("{:?}", world.peer.taken)
@@ -269,30 +271,32 @@ fn a_failed_forward_is_reported_once() {
     delivered(&mut world, &mut room, "", &["grace@barepost.test"], MESSAGE);
     world.pass(&mut room, 3600);
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
-    let told = text_of(report);
+    let report_text = text_of(report);
     assert!(
         report.from.is_empty()
-            && told.starts_with("Date: ")
-            && told.contains("\r\nTo: <frank@far.test>\r\n"),
-        "{told}"
+            && report_text.starts_with("Date: ")
+            && report_text.contains("\r\nTo: <frank@far.test>\r\n"),
+        "{report_text}"
     );
     assert!(
-        told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains("Status: 5.1.1"),
-        "{told}"
+        report_text.contains("Final-Recipient: rfc822; bob@far.test")
+            && report_text.contains("Status: 5.1.1"),
+        "{report_text}"
     );
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
     // Grace has a report that the bounce was not forwarded, in addition to three messages.
     let grace = world.inbox(&mut room, "grace");
-    let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
+    let [_, _, _, report_text] = &grace[..] else { panic!("{grace:?}") };
     assert!(
-        told.starts_with("Return-Path: <>\r\n")
-            && told.contains("\r\nTo: <grace@barepost.test>\r\n"),
-        "{told}"
+        report_text.starts_with("Return-Path: <>\r\n")
+            && report_text.contains("\r\nTo: <grace@barepost.test>\r\n"),
+        "{report_text}"
     );
     assert!(
-        told.contains("Final-Recipient: rfc822; bob@far.test") && world.peer.taken.len() == 1,
-        "{told}"
+        report_text.contains("Final-Recipient: rfc822; bob@far.test")
+            && world.peer.taken.len() == 1,
+        "{report_text}"
     );
     room.until_nothing_is_in_use();
 }
@@ -335,15 +339,16 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         assert_eq!(world.peer.taken.len(), 1, "{spf}: {:?}", world.peer.taken);
         let grace = world.inbox(&mut room, "grace");
         let [message, bounce] = &grace[..] else { panic!("{spf}: {grace:?}") };
-        for (told, subject) in [(message, "Subject: Away"), (bounce, "Subject: Bounced")] {
+        for (report, subject) in [(message, "Subject: Away"), (bounce, "Subject: Bounced")] {
             assert!(
-                told.contains("Final-Recipient: rfc822; bob@far.test") && told.contains(subject),
-                "{told}"
+                report.contains("Final-Recipient: rfc822; bob@far.test")
+                    && report.contains(subject),
+                "{report}"
             );
-            assert!(told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
+            assert!(report.contains("\r\nTo: <grace@barepost.test>\r\n"), "{report}");
             assert!(
-                told.contains("\r\nA message for you could not be forwarded to:\r\n"),
-                "{told}"
+                report.contains("\r\nA message for you could not be forwarded to:\r\n"),
+                "{report}"
             );
         }
         room.until_nothing_is_in_use();
@@ -363,15 +368,16 @@ fn delay_notices_go_where_reports_go() {
         world.pass(&mut room, 12 * 3600);
         world.peer.mood = Mood::RefusesBob;
         world.pass(&mut room, 24 * 3600);
-        let there: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
-        let here = world.inbox(&mut room, "grace");
-        let (told, untold) = if recipient == FRANK { (&there, &here) } else { (&here, &there) };
-        assert!(untold.is_empty(), "{untold:?}");
+        let at_frank: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
+        let at_grace = world.inbox(&mut room, "grace");
+        let (reports, others) =
+            if recipient == FRANK { (&at_frank, &at_grace) } else { (&at_grace, &at_frank) };
+        assert!(others.is_empty(), "{others:?}");
         for action in ["Action: delayed", "Action: failed"] {
-            let heard: Vec<_> = told.iter().filter(|told| told.contains(action)).collect();
+            let found: Vec<_> = reports.iter().filter(|report| report.contains(action)).collect();
             assert!(
-                heard.len() == 1 && heard[0].contains(&format!("\r\nTo: <{recipient}>\r\n")),
-                "{told:?}"
+                found.len() == 1 && found[0].contains(&format!("\r\nTo: <{recipient}>\r\n")),
+                "{reports:?}"
             );
         }
         room.until_nothing_is_in_use();
@@ -410,7 +416,10 @@ fn a_message_that_comes_back_is_not_forwarded_again() {
     assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (1, 2));
     let grace = world.inbox(&mut room, "grace");
     let [_, first, second] = &grace[..] else { panic!("{grace:?}") };
-    assert!([first, second].iter().all(|told| told.contains("Status: 5.4.6")), "{grace:?}");
+    assert!(
+        [first, second].iter().all(|report_text| report_text.contains("Status: 5.4.6")),
+        "{grace:?}"
+    );
     assert_eq!(world.inbox(&mut room, "ada").len(), 1);
     room.until_nothing_is_in_use();
 }

@@ -137,9 +137,9 @@ fn a_released_message_has_the_full_retry_time() {
         MESSAGE,
     );
     world.pass(&mut room, 12 * DAY - 60);
-    assert_eq!((world.peer.named, world.inbox(&mut room, "ada").len()), (0, 0));
+    assert_eq!((world.peer.rcpt_count, world.inbox(&mut room, "ada").len()), (0, 0));
     world.pass(&mut room, 3 * HOUR);
-    assert!(world.peer.named > 0);
+    assert!(world.peer.rcpt_count > 0);
     assert_eq!(world.inbox(&mut room, "ada").len(), 0);
     world.pass(&mut room, 6 * HOUR);
     let inbox = world.inbox(&mut room, "ada");

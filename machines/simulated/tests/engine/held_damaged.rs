@@ -105,7 +105,7 @@ fn a_message_damaged_while_it_leaves_arrives_at_most_once() {
         let (mut room, trust) = serving(1_040);
         let mut ada = send(&mut room, &trust);
         room.pass(Micros::from_secs(9));
-        room.until("it leaves", |room| room.engines.in_use().deliveries > 0);
+        room.until("the message begins to leave", |room| room.engines.in_use().deliveries > 0);
         let begin = room.machine.now;
         for _ in 0..steps {
             if room.machine.now.since(begin) < Micros::from_secs(5) {

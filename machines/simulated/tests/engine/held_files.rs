@@ -55,7 +55,7 @@ fn parts_of(browser: &mut Browser, room: &mut Room, key: &str, parts: &[&str]) -
 }
 
 /// Checks that all recipients have the message with its files.
-fn is_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], when: &str) {
+fn assert_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], when: &str) {
     assert_eq!(people.copies(room), DELIVERED, "{when}");
     for (is_ada, mailbox) in [(true, 1), (true, 3), (false, 1)] {
         let browser = if is_ada { &mut people.ada } else { &mut people.grace };
@@ -95,7 +95,7 @@ fn files_of_a_held_message_leave_or_return_to_the_draft() {
     people.send_with(&mut room, draft(&again), "Enclosed.", &carried(&again), &[]);
     assert_eq!(people.copies(&mut room), NOT_SENT);
     room.pass(Micros::from_secs(12));
-    is_delivered(&mut people, &mut room, &expected, "at last");
+    assert_delivered(&mut people, &mut room, &expected, "at last");
     people.wait(&mut room, 200);
     room.until_nothing_is_in_use();
 }
@@ -120,7 +120,7 @@ fn a_held_message_with_files_survives_any_power_cut() {
         (0..steps % 7 * 9).for_each(|_| room.step());
         let mut room = people.after_power_cut(room, 5000 + steps, &trust);
         people.wait(&mut room, 40);
-        is_delivered(
+        assert_delivered(
             &mut people,
             &mut room,
             &both(),
@@ -169,7 +169,7 @@ fn files_survive_a_power_cut_during_an_undo() {
                     "{steps} steps after {waits} ms"
                 );
             } else {
-                is_delivered(
+                assert_delivered(
                     &mut people,
                     &mut room,
                     &both(),
@@ -199,9 +199,9 @@ pub(super) fn fill(room: &mut Room, octets: usize) {
         if is_taken {
             room.send(&talk, &body);
         }
-        let is_delivered = is_taken && room.smtp(&mut talk, ".").starts_with("250 ");
+        let assert_delivered = is_taken && room.smtp(&mut talk, ".").starts_with("250 ");
         room.close(&talk);
-        if !is_delivered {
+        if !assert_delivered {
             return;
         }
     }
@@ -242,7 +242,7 @@ fn an_undo_is_refused_when_a_message_has_begun_to_leave() {
     assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
     room.close(&talk);
     room.pass(Micros::from_secs(100));
-    is_delivered(&mut people, &mut room, &both(), "once there is space");
+    assert_delivered(&mut people, &mut room, &both(), "once there is space");
     people.wait(&mut room, 200);
     room.until_nothing_is_in_use();
 }

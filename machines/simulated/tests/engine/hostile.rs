@@ -182,12 +182,12 @@ fn expect_refusals(room: &mut Room, harmed: Vec<Harmed>) {
         room.abort(&tls_stream.talk);
         room.hosts[tls_stream.talk.host].forget(tls_stream.talk.connection);
     }
-    room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
+    room.until("nothing is in use", |room| room.engines.in_use() == InUse::default());
 }
 
-/// Whether a change at `place` of a flight has no effect: the version in a record header (RFC 8446
-/// section 5.1).
-fn is_idle(flight: &[u8], place: usize) -> bool {
+/// Whether a change at `place` of a flight has no effect, because the byte is part of the version
+/// in a record header (RFC 8446 section 5.1).
+fn has_no_effect(flight: &[u8], place: usize) -> bool {
     let mut start = 0;
     while let Some([_, _, _, high, low]) = flight.get(start..start + 5) {
         if place == start + 2 {
@@ -216,7 +216,7 @@ fn a_handshake_with_any_changed_byte_fails() {
                         flight(&mut tls_stream)
                     };
                     is_over = place >= bytes.len();
-                    if is_over || is_idle(&bytes, place) {
+                    if is_over || has_no_effect(&bytes, place) {
                         room.abort(&tls_stream.talk);
                     } else {
                         bytes[place] ^= 0x55;
@@ -264,7 +264,9 @@ fn a_record_with_any_changed_byte_ends_only_its_connection() {
                 "byte {place}: the client gets an alert"
             );
             room.abort(&tls_stream.talk);
-            room.until("nothing is left of it", |room| room.engines.in_use() == before);
+            room.until("the server holds nothing for the client", |room| {
+                room.engines.in_use() == before
+            });
         }
         let record = request(&mut kept);
         room.send(&kept.talk, &record);
@@ -321,12 +323,12 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
     let mut doubting = room.connect_tls(443, &of_version(&trust, &rustls::version::TLS12));
     second_flight(&mut room, &mut doubting);
     room.send(&doubting.talk, &[21, 3, 3, 0, 2, 2, 48]);
-    room.until("it is gone", |room| room.has_hung_up(&mut doubting.talk));
+    room.until("the server has closed the connection", |room| room.has_hung_up(&mut doubting.talk));
     room.part(doubting.talk);
     for stays in [false, true] {
         let talk = room.connect(443);
         room.send(&talk, &[22, 3, 1]);
-        room.until("it has begun", |room| room.engines.in_use().handshakes == 1);
+        room.until("the handshake has begun", |room| room.engines.in_use().handshakes == 1);
         if stays {
             room.pass(LONG);
         }
@@ -345,6 +347,6 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
     assert_eq!((established, resumed, turned_away), (2, 1, 0), "{outcomes}");
     assert_eq!((late, no_common_ground, broken, given_up), (1, 1, 1, 2), "{outcomes}");
     room.machine.stop = true;
-    room.until("it has stopped", |room| room.ended.is_some());
+    room.until("the machine has stopped", |room| room.ended.is_some());
     assert!(room.console_says(" failed: "), "{:?}", room.machine.console);
 }

@@ -33,6 +33,7 @@ pub(super) struct Two {
     pub(super) tls_stream: TlsStream,
     /// The received part of the body of each stream, and whether the stream has ended.
     pub(super) bodies: BTreeMap<u32, (Vec<u8>, bool)>,
+    /// The number of response heads.
     answered: usize,
     /// The error code in the server's GOAWAY frame.
     gone: Option<u32>,
@@ -114,8 +115,8 @@ impl Two {
     ) {
         room.until(what, |room| {
             use std::io::Write;
-            let said = std::mem::take(&mut self.to_say);
-            self.tls_stream.tls.writer().write_all(&said).expect("I/O in memory cannot fail");
+            let output = std::mem::take(&mut self.to_say);
+            self.tls_stream.tls.writer().write_all(&output).expect("I/O in memory cannot fail");
             room.exchange(&mut self.tls_stream);
             self.read();
             reached(self)
@@ -136,7 +137,7 @@ fn concurrent_pages_arrive_whole_over_http_2() {
         for number in 0..10 {
             two.to_say.extend(get(2 * number + 1, if number % 2 == 0 { "/large" } else { "/" }));
         }
-        two.until(&mut room, "all is there", |two| two.whole() == 10);
+        two.until(&mut room, "all pages have arrived", |two| two.whole() == 10);
         assert_eq!(
             two.tls_stream.tls.alpn_protocol(),
             Some(b"h2".as_slice()),
@@ -176,16 +177,16 @@ fn an_http_2_flood_ends_only_its_connection() {
     let (mut room, trust) = serving(23);
     let mut kept = Two::begin(&mut room, &browser(&trust));
     kept.to_say.extend(get(1, "/"));
-    kept.until(&mut room, "a page", |two| two.whole() == 1);
+    kept.until(&mut room, "a page has arrived", |two| two.whole() == 1);
     let mut two = Two::begin(&mut room, &browser(&trust));
     for number in 0..400 {
         two.to_say.extend(get(2 * number + 1, "/"));
         two.to_say.extend(frame(FrameType::ResetStream, 0, 2 * number + 1, &[0, 0, 0, 8]));
     }
-    two.until(&mut room, "it is told to calm down", |two| two.gone == Some(0xb));
+    two.until(&mut room, "the server has sent ENHANCE_YOUR_CALM", |two| two.gone == Some(0xb));
     room.until_tls(&mut two.tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);
     kept.to_say.extend(get(3, "/"));
-    kept.until(&mut room, "another page", |two| two.whole() == 2);
+    kept.until(&mut room, "another page has arrived", |two| two.whole() == 2);
     room.close_tls(two.tls_stream);
     room.close_tls(kept.tls_stream);
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
@@ -196,7 +197,7 @@ fn http_2_connections_get_a_goaway_at_the_stop() {
     let (mut room, trust) = serving(24);
     let mut two = Two::begin(&mut room, &browser(&trust));
     two.to_say.extend(get(1, "/"));
-    two.until(&mut room, "a page", |two| two.whole() == 1);
+    two.until(&mut room, "a page has arrived", |two| two.whole() == 1);
     room.machine.stop = true;
-    two.until(&mut room, "it is told", |two| two.gone == Some(0));
+    two.until(&mut room, "the server has sent GOAWAY", |two| two.gone == Some(0));
 }

@@ -42,7 +42,7 @@ fn a_machine_with_a_full_card_sleeps_until_there_is_space() {
     let page = large(20_000);
     let mut room = Room::with_site(3, site(page.len()));
     let mut talk = room.connect(80);
-    room.until("it is connected", |room| room.hosts[0].has_answered(talk.connection));
+    room.until("the connection is open", |room| room.hosts[0].has_answered(talk.connection));
     room.machine.transmit_ring = 0;
     room.send(&talk, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
     room.pass(Micros::from_millis(10));

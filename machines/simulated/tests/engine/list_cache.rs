@@ -18,7 +18,9 @@ fn deliver(room: &mut Room, to: &str, octets: &[u8]) {
     assert!(room.deliver(to, octets).starts_with("250"));
 }
 
-fn spoil_all(room: &mut Room) {
+/// Inverts some bits of every sector. A second call inverts the same bits, so sectors that were not
+/// written in between are intact again.
+fn flip_all_sectors(room: &mut Room) {
     (0..DISK_BYTES / 512).for_each(|sector| room.machine.disk.spoil(Sector(sector)));
 }
 
@@ -31,7 +33,7 @@ fn a_repeated_list_is_served_from_the_cache() {
     deliver(&mut room, "ada@barepost.test", &message("Loom", "It weaves."));
     let first = rows(&mut room, &mut ada);
     assert!(first.contains(">Engine<") && first.contains(">Loom<"), "{first}");
-    spoil_all(&mut room);
+    flip_all_sectors(&mut room);
     assert_eq!(rows(&mut room, &mut ada), first);
 
     // A row that has changed is not in the cache, so its message must be read.
@@ -44,7 +46,8 @@ fn a_repeated_list_is_served_from_the_cache() {
     assert!(
         starred.text().contains("This message cannot be read") && starred.text().contains(">Loom<")
     );
-    spoil_all(&mut room);
+    // The second flip restores the messages.
+    flip_all_sectors(&mut room);
     let healed = rows(&mut room, &mut ada);
     assert!(healed.contains(">Engine<") && healed.contains("aria-pressed=\"true\""), "{healed}");
 }
@@ -125,6 +128,6 @@ fn hostile_header_text_is_escaped_once_on_every_view() {
         }
     }
     let found = ada.get(&mut room, "/mail/search?q=script").text();
-    let found = between(&found, "<ul class=\"rows\">", "</ul>").expect("it is found").to_string();
+    let found = between(&found, "<ul class=\"rows\">", "</ul>").expect("a list").to_string();
     assert_eq!(found.trim(), rows(&mut room, &mut ada).trim(), "a search shows the same row");
 }

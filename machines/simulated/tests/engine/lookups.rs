@@ -46,9 +46,9 @@ fn a_network_holds_only_a_share_of_the_dns_questions() {
     server.zone.push(("other.test", TEXT, text("v=spf1 ip4:198.51.100.7 -all")));
     server.zone.push(("_dmarc.reject.test", TEXT, text("v=DMARC1; p=reject")));
     ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 7), 60);
-    assert_eq!(room.engines.in_use().questions, 32, "an address may have a third");
+    assert_eq!(room.engines.in_use().questions, 32, "an address may have a third of the questions");
     ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
-    assert_eq!(room.engines.in_use().questions, 48, "a network may have half");
+    assert_eq!(room.engines.in_use().questions, 48, "a network may have half of the questions");
     let unchecked = "451 4.7.0 Cannot check the message now, try again later";
     assert_eq!(
         message(&mut room, &mut server, "ceo@reject.test"),

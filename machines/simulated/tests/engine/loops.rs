@@ -23,7 +23,7 @@ fn message(number: u32) -> String {
 
 /// The field with the loop mark of a forwarded message.
 fn mark(text: &str) -> &str {
-    text.lines().find(|line| line.starts_with("X-Loop: ")).expect("it has a mark")
+    text.lines().find(|line| line.starts_with("X-Loop: ")).expect("the message has a mark")
 }
 
 #[test]

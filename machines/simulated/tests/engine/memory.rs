@@ -45,7 +45,8 @@ impl Hoard {
     const ALL: [Hoard; 5] =
         [Hoard::Questions, Hoard::Table, Hoard::Streams, Hoard::Head, Hoard::Login];
 
-    fn says(self) -> Vec<u8> {
+    /// The bytes that a hoarder of this kind sends.
+    fn output(self) -> Vec<u8> {
         let form = "application/x-www-form-urlencoded";
         match self {
             Hoard::Head => format!(
@@ -59,13 +60,13 @@ impl Hoard {
                 let length = body.len();
                 format!("POST /mail/login HTTP/1.1\r\nHost: mail.barepost.test\r\nContent-Type: {form}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
             }
-            Hoard::Questions => two(&[], (0..8).map(|nth| announced(2 * nth + 1, 7_500))),
-            Hoard::Table => two(&[], (0..2).map(|nth| kept(2 * nth + 1, 1_900))),
-            Hoard::Streams => two(&[0, 4, 0, 0, 0, 0], (0..90).map(|nth| asked(2 * nth + 1))),
+            Hoard::Questions => http2_output(&[], (0..8).map(|nth| announced(2 * nth + 1, 7_500))),
+            Hoard::Table => http2_output(&[], (0..2).map(|nth| kept(2 * nth + 1, 1_900))),
+            Hoard::Streams => http2_output(&[0, 4, 0, 0, 0, 0], (0..90).map(|nth| request(2 * nth + 1))),
         }
     }
 
-    fn speaks(self, trust: &Trust) -> Arc<ClientConfig> {
+    fn client_config(self, trust: &Trust) -> Arc<ClientConfig> {
         let protocol = if matches!(self, Hoard::Head | Hoard::Login) { "http/1.1" } else { "h2" };
         Arc::new(client(trust, &[protocol]))
     }
@@ -75,7 +76,8 @@ fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }
 
-fn two(settings: &[u8], requests: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+/// The preface, the SETTINGS frame with this payload, and the requests.
+fn http2_output(settings: &[u8], requests: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let begin = [PREFACE.as_slice(), &frame(FrameType::Settings, 0, 0, settings)].concat();
     [begin].into_iter().chain(requests).flatten().collect()
 }
@@ -88,12 +90,13 @@ fn number(length: usize) -> Vec<u8> {
     }
 }
 
-fn said(name: &[u8], value: &[u8]) -> Vec<u8> {
+/// A header field as an HPACK literal. `name`: the encoded representation and name.
+fn field(name: &[u8], value: &[u8]) -> Vec<u8> {
     [name, &number(value.len()), value].concat()
 }
 
-fn asked(stream: u32) -> Vec<u8> {
-    let block = [&[0x82, 0x87, 0x84][..], &said(&[0x01], b"web.test")].concat();
+fn request(stream: u32) -> Vec<u8> {
+    let block = [&[0x82, 0x87, 0x84][..], &field(&[0x01], b"web.test")].concat();
     frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
 }
 
@@ -101,19 +104,20 @@ fn asked(stream: u32) -> Vec<u8> {
 fn kept(stream: u32, bytes: usize) -> Vec<u8> {
     let block = [
         &[0x82, 0x87, 0x84][..],
-        &said(&[0x01], b"web.test"),
-        &said(&[0x40, 1, b'a'], &vec![b'v'; bytes]),
+        &field(&[0x01], b"web.test"),
+        &field(&[0x40, 1, b'a'], &vec![b'v'; bytes]),
     ];
     frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block.concat())
 }
 
+/// The head of a login request with a long cookie. The body never follows.
 fn announced(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     let block = [
         vec![0x83, 0x87],
-        said(&[0x04], b"/mail/login"),
-        said(&[0x01], b"mail.barepost.test"),
-        said(&[0x0f, 28 - 15], b"10"),
-        said(&[0x0f, 32 - 15], &vec![b'c'; cookie_bytes]),
+        field(&[0x04], b"/mail/login"),
+        field(&[0x01], b"mail.barepost.test"),
+        field(&[0x0f, 28 - 15], b"10"),
+        field(&[0x0f, 32 - 15], &vec![b'c'; cookie_bytes]),
     ];
     frame(FrameType::Headers, flags::END_HEADERS, stream, &block.concat())
 }
@@ -127,7 +131,7 @@ fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
     use std::io::Write;
     for part in text.chunks(16_000) {
         tls_stream.tls.writer().write_all(part).expect("I/O in memory cannot fail");
-        room.until("all is said", |room| {
+        room.until("all data is sent", |room| {
             room.exchange(tls_stream);
             tls_stream.is_sent() || room.has_hung_up(&mut tls_stream.talk)
         });
@@ -136,13 +140,13 @@ fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
 
 /// Opens many connections of one kind of hoarder, from two addresses. Checks that a browser at
 /// another address is served all the time.
-fn hoarders_come(hoard: Hoard, seed: u64) {
+fn check_hoarders(hoard: Hoard, seed: u64) {
     let (mut room, trust) = Room::with_tls(seed, site(1000), sizes());
     for _ in 0..3 {
         let host = room.add_host();
         room.hosts[host].buffer_bytes = 16 << 10;
     }
-    let (settings, text) = (hoard.speaks(&trust), hoard.says());
+    let (settings, text) = (hoard.client_config(&trust), hoard.output());
     let most = sizes().kept_bytes_max() * usize::from(CORES);
     let (least, mut kept_most) = (most / 32, 0);
     let mut hoarders = Vec::new();
@@ -194,15 +198,15 @@ fn over_both(method: &str, path: &str, fields: &[(&str, &str)]) -> [(&'static st
     let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let one = format!("{method} {path} HTTP/1.1\r\nHost: mail.barepost.test\r\n{lines}\r\n");
     let mut block = vec![if method == "GET" { 0x82 } else { 0x83 }, 0x87];
-    block.extend(said(&[0x04], path.as_bytes()));
-    block.extend(said(&[0x01], b"mail.barepost.test"));
+    block.extend(field(&[0x04], path.as_bytes()));
+    block.extend(field(&[0x01], b"mail.barepost.test"));
     for (name, value) in fields {
-        block.extend([said(&[0x00], name.as_bytes()), said(&[], value.as_bytes())].concat());
+        block.extend([field(&[0x00], name.as_bytes()), field(&[], value.as_bytes())].concat());
     }
     let has_body = fields.iter().any(|(name, _)| *name == "content-length");
     let ends = if has_body { 0 } else { flags::END_STREAM };
     let headers = frame(FrameType::Headers, flags::END_HEADERS | ends, 1, &block);
-    [("http/1.1", one.into_bytes()), ("h2", two(&[], [headers].into_iter()))]
+    [("http/1.1", one.into_bytes()), ("h2", http2_output(&[], [headers].into_iter()))]
 }
 
 /// A client at this host gets the login page, over HTTP/1.1 and over HTTP/2, even if its address
@@ -226,7 +230,7 @@ fn least_shares_are_enough_for_pages(room: &mut Room, trust: &Trust, host: usize
 #[test]
 fn hoarders_get_only_their_share_of_memory() {
     for (seed, hoard) in (1..).zip(Hoard::ALL) {
-        hoarders_come(hoard, seed);
+        check_hoarders(hoard, seed);
     }
 }
 
@@ -280,7 +284,7 @@ fn replies_known_at_once_stay_within_the_limit_of_bodies() {
     let path = webmail::Asset::Script.to_string();
     let most = (sizes().buffer_bytes / 2).max(512 << 10);
     let get =
-        [vec![0x82, 0x87], said(&[0x04], path.as_bytes()), said(&[0x01], b"mail.barepost.test")]
+        [vec![0x82, 0x87], field(&[0x04], path.as_bytes()), field(&[0x01], b"mail.barepost.test")]
             .concat();
     let streams = (0..90).map(|nth| {
         frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, 2 * nth + 1, &get)
@@ -288,7 +292,7 @@ fn replies_known_at_once_stay_within_the_limit_of_bodies() {
     let form =
         format!("GET {path} HTTP/1.1\r\nHost: mail.barepost.test\r\nContent-Length: 60000\r\n\r\n");
     // Over HTTP/2 the windows stay closed. Over HTTP/1.1 each reply waits for a body.
-    let closed = two(&[0, 4, 0, 0, 0, 0], streams);
+    let closed = http2_output(&[0, 4, 0, 0, 0, 0], streams);
     for (protocol, text, connections) in [("h2", closed, 1), ("http/1.1", form.into_bytes(), 60)] {
         let settings = Arc::new(client(&trust, &[protocol]));
         let mut held = Vec::new();
@@ -336,15 +340,15 @@ fn memory_promises_of_cores_fit_into_their_memory() {
         });
         let promised = sizes.promised_bytes() * u64::from(cores);
         let (mib, taken) = (memory_bytes >> 20, made.bytes_current.unsigned_abs());
-        let told = format!(
+        let line = format!(
             "{mib} MiB, {cores} cores: {} KiB taken, {} KiB promised, {} connections",
             taken >> 10,
             promised >> 10,
             sizes.connections
         );
-        println!("{told}");
+        println!("{line}");
         if taken + promised > memory_bytes - memory_bytes / 32 {
-            broken.push(told);
+            broken.push(line);
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
@@ -355,9 +359,9 @@ fn the_largest_connections_are_closed_first_on_low_memory() {
     let (mut room, trust) = Room::with_tls(9, site(1000), usual_sizes());
     let mut idle = Browser::new(&trust);
     assert_eq!(idle.get(&mut room, "/index.html").status, 200);
-    let mut hoarder = room.connect_tls(443, &Hoard::Questions.speaks(&trust));
+    let mut hoarder = room.connect_tls(443, &Hoard::Questions.client_config(&trust));
     room.complete_handshake(&mut hoarder);
-    say(&mut room, &mut hoarder, &Hoard::Questions.says());
+    say(&mut room, &mut hoarder, &Hoard::Questions.output());
     room.until("much is kept", |room| room.engines.in_use().memory > 50_000);
     room.machine.low_on_memory = true;
     room.until("the hoarder is gone", |room| room.has_hung_up(&mut hoarder.talk));
@@ -380,7 +384,7 @@ fn persistent_low_memory_closes_all_and_the_machine_continues() {
     assert_eq!(room.engines.in_use().sessions, talks.len());
     room.machine.low_on_memory = true;
     for talk in &mut talks {
-        room.until("it is ended", |room| room.has_hung_up(talk));
+        room.until("the server has closed the connection", |room| room.has_hung_up(talk));
     }
     room.pass(Micros::from_secs(5));
     room.machine.low_on_memory = false;
@@ -405,8 +409,8 @@ fn a_password_of_any_length_uses_little_memory() {
         &[("name", &name), ("password", &password), ("next", "/mail/")],
     );
     let mut most = 0;
-    let mut tls_stream = browser.connection.take().expect("it is open");
-    room.until("it is answered", |room| {
+    let mut tls_stream = browser.connection.take().expect("the browser is connected");
+    room.until("the form is answered", |room| {
         room.exchange(&mut tls_stream);
         let in_use = room.engines.in_use();
         if in_use.logins > 0 {

@@ -27,11 +27,11 @@ fn a_black_hole_path_completes_tls_and_a_page() {
         for is_answer_lost in [false, true] {
             let (mut room, trust) = Room::with_tls(seed, site(LARGE_BYTES), usual_sizes());
             let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
-            let known = room.connect(80);
+            let first = room.connect(80);
             room.until("both know each other's addresses", |room| {
-                room.hosts[0].has_answered(known.connection)
+                room.hosts[0].has_answered(first.connection)
             });
-            room.part(known);
+            room.part(first);
             let begun = room.machine.now;
             room.carries = if is_answer_lost { NOTHING } else { FRAME_BYTES };
             let mut tls_stream = room.connect_tls(443, &client);
@@ -60,7 +60,7 @@ fn an_outage_of_the_path_does_not_use_up_client_time() {
         let (mut room, trust) = Room::with_tls(seed, site(LARGE_BYTES), usual_sizes());
         let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
         let mut tls_stream = room.connect_tls(443, &client);
-        room.until("it is connected", |room| {
+        room.until("the connection is open", |room| {
             room.hosts[0].has_answered(tls_stream.talk.connection)
         });
         room.pass(Micros::from_secs(3));
@@ -82,7 +82,9 @@ fn an_unacknowledged_handshake_ends_after_a_minute() {
     let (mut room, trust) = Room::with_tls(3, site(LARGE_BYTES), usual_sizes());
     let client = Arc::new(client_of(&trust, &["http/1.1"], BOTH));
     let mut tls_stream = room.connect_tls(443, &client);
-    room.until("it is connected", |room| room.hosts[0].has_answered(tls_stream.talk.connection));
+    room.until("the connection is open", |room| {
+        room.hosts[0].has_answered(tls_stream.talk.connection)
+    });
     room.exchange(&mut tls_stream);
     room.carries = NOTHING;
     room.pass(Micros::from_secs(55));

@@ -23,7 +23,9 @@ fn a_remote_message_arrives_once_and_unchanged() {
         assert!(long.len() > 2_000_000);
         for (number, message) in [MESSAGE, &long].into_iter().enumerate() {
             world.submit(&mut room, &["bob@far.test"], message);
-            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.until(&mut room, "the message has arrived", |world, _| {
+                world.peer.taken.len() > number
+            });
             let taken = world.peer.taken[number].clone();
             assert_eq!(
                 (taken.from.as_str(), &taken.to[..]),
@@ -48,7 +50,7 @@ fn local_and_remote_recipients_get_one_copy_each() {
         .chain(["grace@barepost.test", "\"ada\"@barepost.test"])
         .collect();
     world.submit(&mut room, &all, MESSAGE);
-    world.until(&mut room, "all have it", |world, _| {
+    world.until(&mut room, "all recipients have the message", |world, _| {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= many.len()
     });
     world.pass(&mut room, 10_000);
@@ -82,8 +84,8 @@ fn an_unqualified_recipient_domain_is_rejected() {
     }
     let refused = "554 5.1.2 Domain name is not fully qualified";
     for (domain, reply) in [("far", refused), ("LOCALHOST", refused), ("far.test", "250 ")] {
-        let said = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
-        assert!(said.starts_with(reply), "{domain}: {said}");
+        let answer = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
+        assert!(answer.starts_with(reply), "{domain}: {answer}");
     }
     // A client that has not logged in gets the same reply as for any remote address.
     let (mut external, _) = world.offered(&mut room, 25);
@@ -99,13 +101,13 @@ fn a_deferred_message_is_retried_until_it_is_taken() {
     let (mut room, mut world) = serving(703, Mood::RefusesForNow);
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 6 * 3600);
-    let tried = world.peer.named;
+    let tried = world.peer.rcpt_count;
     assert!((4..60).contains(&tried), "it was tried {tried} times in six hours");
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 5 * 3600);
     assert_eq!(world.peer.taken.len(), 1);
     world.pass(&mut room, 20 * 3600);
-    assert_eq!((world.peer.taken.len(), world.peer.named), (1, tried + 1));
+    assert_eq!((world.peer.taken.len(), world.peer.rcpt_count), (1, tried + 1));
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn each_failed_recipient_is_reported_once() {
         world.say(&mut room, talk, command);
     }
     world.pass(&mut room, 10_000);
-    assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.named), (3, 3));
+    assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.rcpt_count), (3, 3));
     room.close(talk);
 }
 
@@ -186,17 +188,17 @@ fn a_delay_is_reported_once_after_four_hours() {
         let (mut room, mut world) = world.power_cut(room, 5000 + steps);
         world.pass(&mut room, 10 * 3600);
         let inbox = world.inbox(&mut room, "ada");
-        let told: Vec<&String> = inbox.iter().filter(is_delay).collect();
-        assert_eq!(told.len(), 2, "{told:?}");
+        let notices: Vec<&String> = inbox.iter().filter(is_delay).collect();
+        assert_eq!(notices.len(), 2, "{notices:?}");
         for names in [&["bob@far.test", "carol@far.test"][..], &["dave@silent.test"]] {
             let is_of = |text: &&&String| {
                 names.iter().all(|name| text.contains(&format!("rfc822; {name}")))
             };
-            let [told] = told.iter().filter(is_of).collect::<Vec<_>>()[..] else {
-                panic!("{told:?}")
+            let [notice] = notices.iter().filter(is_of).collect::<Vec<_>>()[..] else {
+                panic!("{notices:?}")
             };
-            assert_eq!(told.matches("Final-Recipient").count(), names.len());
-            assert!(told.contains("Will-Retry-Until: "), "{told}");
+            assert_eq!(notice.matches("Final-Recipient").count(), names.len());
+            assert!(notice.contains("Will-Retry-Until: "), "{notice}");
         }
         if is_over {
             break;
@@ -214,9 +216,9 @@ fn a_message_is_returned_after_five_days() {
     assert_eq!(world.inbox(&mut room, "ada").iter().filter(|text| is_final(text)).count(), 0);
     world.pass(&mut room, 2 * 86_400);
     assert_eq!(world.inbox(&mut room, "ada").iter().filter(|text| is_final(text)).count(), 1);
-    let tried = world.peer.named;
+    let tried = world.peer.rcpt_count;
     world.pass(&mut room, 86_400);
-    assert_eq!((world.peer.named, world.peer.taken.len()), (tried, 0));
+    assert_eq!((world.peer.rcpt_count, world.peer.taken.len()), (tried, 0));
 }
 
 /// Runs the same scenario repeatedly, with the power cut one step later each time. Each local
@@ -272,7 +274,7 @@ fn a_message_interrupted_by_a_stop_is_sent_after_the_restart() {
             world.pass(&mut room, 60);
         }
         room.machine.stop = true;
-        world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+        world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
         let before = world.peer.taken.len();
         world.peer.mood = Mood::Takes;
         let (mut room, mut world) = world.power_cut(room, seed);
@@ -373,7 +375,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
 #[test]
 fn a_webmail_message_leaves_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
-    let (mut steps, mut nights) = (0, 0);
+    let (mut steps, mut cuts) = (0, 0);
     loop {
         // The host defers at first. So no remote recipient has the message before the power cut,
         // and any second copy is a duplicate.
@@ -389,7 +391,7 @@ fn a_webmail_message_leaves_at_any_power_cut() {
         forget_connections(&mut [&mut ada]);
         world.pass(&mut room, 3600);
         assert_eq!(world.peer.taken.len(), 1, "after {steps} steps");
-        nights += 1;
+        cuts += 1;
         assert_eq!(world.inbox(&mut room, "grace").len(), 1, "after {steps} steps");
         let page = ada.get(&mut room, "/mail/box/3").text();
         assert!(page.contains("1–1 of 1") && !page.contains(">Outbox<"), "{page}");
@@ -398,7 +400,7 @@ fn a_webmail_message_leaves_at_any_power_cut() {
         }
         steps += 1 + steps / 40;
     }
-    assert!(nights > 40, "{nights}");
+    assert!(cuts > 40, "{cuts}");
 }
 
 /// Each domain has its own outbox entries, independent of the number of domains.
@@ -421,7 +423,7 @@ fn domains_of_one_message_do_not_wait_for_each_other() {
         .collect();
     let start = room.machine.now;
     world.submit(&mut room, &all, MESSAGE);
-    world.until(&mut room, "all friends have it", |world, _| {
+    world.until(&mut room, "all friends have the message", |world, _| {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= friends.len()
     });
     // The first of the friends' hosts is down, which takes half a minute. Dave's domain takes no

@@ -63,10 +63,10 @@ fn an_unreadable_message_is_given_up_with_a_report() {
                 .any(|message| message.contains("Action: delayed") && message.contains(WHY)),
             "{heard:?}"
         );
-        let named = world.peer.named;
+        let named = world.peer.rcpt_count;
         world.pass(&mut room, DAY);
         assert_eq!(
-            (world.peer.named, world.peer.taken.len()),
+            (world.peer.rcpt_count, world.peer.taken.len()),
             (named, 0),
             "no host is contacted again for the message"
         );
@@ -86,11 +86,11 @@ fn an_unreadable_forward_is_given_up_for_all_recipients() {
         assert!(
             taken(&world, "bob@far.test").is_empty() && world.inbox(&mut room, "grace").is_empty()
         );
-        let told: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
+        let reports: Vec<String> = taken(&world, FRANK).iter().map(text_of).collect();
         for recipient in recipients {
             let fate = format!("Final-Recipient: rfc822; {recipient}\r\nAction: failed");
-            let is_told = |told: &&String| told.contains(&fate) && told.contains(WHY);
-            assert_eq!(told.iter().filter(is_told).count(), 1, "{recipient}: {told:?}");
+            let is_failure = |reports: &&String| reports.contains(&fate) && reports.contains(WHY);
+            assert_eq!(reports.iter().filter(is_failure).count(), 1, "{recipient}: {reports:?}");
         }
         room.until_nothing_is_in_use();
     }

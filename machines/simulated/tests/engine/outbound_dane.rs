@@ -34,11 +34,11 @@ fn publishing(
     (room, world)
 }
 
-fn arrives(room: &mut Room, world: &mut World, is_sealed: bool) {
+fn assert_arrives(room: &mut Room, world: &mut World, is_over_tls: bool) {
     world.until(room, "it has arrived", |world, _| !world.peer.taken.is_empty());
     world.pass(room, 7200);
     assert_eq!(world.peer.taken.len(), 1);
-    assert_eq!(world.peer.taken[0].is_sealed, is_sealed);
+    assert_eq!(world.peer.taken[0].is_over_tls, is_over_tls);
     assert!(is_whole(&world.peer.taken[0].content, MESSAGE));
     room.until_nothing_is_in_use();
 }
@@ -49,7 +49,7 @@ fn a_host_with_the_published_certificate_gets_mail() {
         let (mut room, mut world) =
             publishing(seed, tls_behaviour, vec![published(3, false), published(3, true)]);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
-        arrives(&mut room, &mut world, true);
+        assert_arrives(&mut room, &mut world, true);
     }
 }
 
@@ -73,7 +73,7 @@ fn a_host_with_another_certificate_gets_no_mail() {
         let (mut room, mut world) = publishing(seed, tls_behaviour, vec![published(3, false)]);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 10 * 3600);
-        assert_eq!((world.peer.taken.len(), world.peer.named), (0, 0), "{tls_behaviour:?}");
+        assert_eq!((world.peer.taken.len(), world.peer.rcpt_count), (0, 0), "{tls_behaviour:?}");
         let inbox = world.inbox(&mut room, "ada");
         assert_eq!(inbox.len(), 1);
         let words = inbox[0].split_whitespace().collect::<Vec<_>>().join(" ");
@@ -84,7 +84,7 @@ fn a_host_with_another_certificate_gets_no_mail() {
         assert!(!why.contains("published") || words.contains("Status: 4.7.5"), "{words}");
         world.names.zone.push(published(3, true));
         world.peer.tls_behaviour = TlsBehaviour::Tls13;
-        arrives(&mut room, &mut world, true);
+        assert_arrives(&mut room, &mut world, true);
     }
 }
 
@@ -93,9 +93,9 @@ fn unusable_tlsa_records_require_tls_with_any_certificate() {
     let (mut room, mut world) = publishing(787, TlsBehaviour::Babbles, vec![published(1, false)]);
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 3600);
-    assert_eq!((world.peer.taken.len(), world.peer.named), (0, 0));
+    assert_eq!((world.peer.taken.len(), world.peer.rcpt_count), (0, 0));
     world.peer.tls_behaviour = TlsBehaviour::Tls13;
-    arrives(&mut room, &mut world, true);
+    assert_arrives(&mut room, &mut world, true);
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_host_is_not_contacted_while_its_tlsa_lookup_fails() {
     world.names.failing.push(PLACE);
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 3600);
-    assert_eq!(world.peer.greeted, 0);
+    assert_eq!(world.peer.ehlo_count, 0);
     world.names.failing.clear();
-    arrives(&mut room, &mut world, true);
+    assert_arrives(&mut room, &mut world, true);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn tlsa_records_count_only_if_the_whole_chain_is_signed() {
             publishing(seed, TlsBehaviour::Tls13, vec![published(3, false)]);
         world.names.signed.retain(|signed| *signed != unsigned);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
-        arrives(&mut room, &mut world, true);
+        assert_arrives(&mut room, &mut world, true);
         let is_asked = world.names.asked.iter().any(|(name, _)| name == PLACE);
         assert_eq!(is_asked, unsigned == PLACE, "the TLSA record is queried only if it can count");
     }
@@ -129,6 +129,6 @@ fn tlsa_records_of_an_untrusted_name_server_are_ignored() {
     world.names.zone.push(published(3, false));
     world.names.signed.extend(SIGNED);
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
-    arrives(&mut room, &mut world, true);
+    assert_arrives(&mut room, &mut world, true);
     assert!(!world.names.asked.iter().any(|(name, _)| name == PLACE));
 }

@@ -53,7 +53,9 @@ fn users_take_turns_at_a_shared_destination() {
             world.submit_from(&mut room, many, &[&format!("friend{number}@far.test")], MESSAGE);
         }
         world.submit_from(&mut room, one, &["bob@far.test"], MESSAGE);
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 101);
+        world.until(&mut room, "all messages have arrived", |world, _| {
+            world.peer.taken.len() == 101
+        });
         let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@far.test"]);
         assert!(before.is_some_and(|before| before < 12), "{seed}: {before:?}");
         room.until_nothing_is_in_use();
@@ -74,7 +76,7 @@ fn an_account_at_its_limit_does_not_block_others() {
             world.submit_from(&mut room, one, &[&format!("friend{number}@far.test")], MESSAGE);
         }
         world.until(&mut room, "the peer thinks about four", |world, _| {
-            world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count() == 4
+            world.peer.conversations.iter().filter(|talk| talk.awaits_reply).count() == 4
         });
         world.submit_from(&mut room, many, &["first@far.test"], MESSAGE);
         world.pass(&mut room, 1);
@@ -85,7 +87,9 @@ fn an_account_at_its_limit_does_not_block_others() {
         // free attempt.
         let talk = world.peer.conversations[0].connection;
         room.hosts[PEER].abort(talk);
-        world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
+        world.until(&mut room, "the peer has received a fifth RCPT", |world, _| {
+            world.peer.rcpt_count == 5
+        });
         assert!(
             world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]),
             "{seed}"
@@ -112,7 +116,7 @@ fn the_first_account_with_a_free_attempt_goes_first() {
         world.submit_from(&mut room, AS_GRACE, &[&format!("friend{number}@far.test")], MESSAGE);
     }
     world.until(&mut room, "the peer thinks about four", |world, _| {
-        world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count() == 4
+        world.peer.conversations.iter().filter(|talk| talk.awaits_reply).count() == 4
     });
     for (sender, recipient) in [(AS_ADA, "first@far.test"), (AS_ALAN, "next@far.test")] {
         world.submit_from(&mut room, sender, &[recipient], MESSAGE);
@@ -125,7 +129,9 @@ fn the_first_account_with_a_free_attempt_goes_first() {
     // Grace's attempt has ended.
     let talk = world.peer.conversations[0].connection;
     room.hosts[PEER].abort(talk);
-    world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
+    world.until(&mut room, "the peer has received a fifth RCPT", |world, _| {
+        world.peer.rcpt_count == 5
+    });
     assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]));
 }
 

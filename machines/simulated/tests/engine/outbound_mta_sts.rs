@@ -35,16 +35,21 @@ struct Around {
 }
 
 /// A world with a domain that announces `policy`. The policy server has a valid certificate, and
-/// the mail host presents the certificate of `shows`.
-fn around(seed: u64, policy: &str, tls_behaviour: TlsBehaviour, shows: fn() -> Trust) -> Around {
-    configured(seed, policy, tls_behaviour, shows, "")
+/// the mail host presents the certificate that `presented` makes.
+fn around(
+    seed: u64,
+    policy: &str,
+    tls_behaviour: TlsBehaviour,
+    presented: fn() -> Trust,
+) -> Around {
+    configured(seed, policy, tls_behaviour, presented, "")
 }
 
 fn configured(
     seed: u64,
     policy: &str,
     tls_behaviour: TlsBehaviour,
-    shows: fn() -> Trust,
+    presented: fn() -> Trust,
     network: &str,
 ) -> Around {
     let authorities =
@@ -58,7 +63,7 @@ fn configured(
     let (mut room, mut world) = world_of(room, relay::Mood::Takes);
     world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 13]));
     world.names.zone.push((PLACE, TEXT, text("v=STSv1; id=1;")));
-    (world.peer.tls_behaviour, world.peer.shows) = (tls_behaviour, shows);
+    (world.peer.tls_behaviour, world.peer.presented) = (tls_behaviour, presented);
     let web = PolicyServer::new(policy, valid, &mut room);
     Around { room, world, web }
 }
@@ -83,17 +88,17 @@ impl Around {
 
     /// Checks the number of messages that have arrived in all, and whether the last one came over
     /// TLS.
-    fn arrived(&mut self, count: usize, is_sealed: bool) {
+    fn assert_arrived(&mut self, count: usize, is_over_tls: bool) {
         let taken = &self.world.peer.taken;
         assert_eq!(taken.len(), count);
-        let last = taken.last().expect("one has come");
-        assert!(last.is_sealed == is_sealed && is_whole(&last.content, MESSAGE));
+        let last = taken.last().expect("a message has arrived");
+        assert!(last.is_over_tls == is_over_tls && is_whole(&last.content, MESSAGE));
     }
 
     /// Checks that nothing is sent within ten hours, and that Ada gets a report with the reason.
-    fn nothing_goes(&mut self, why: &str) {
+    fn assert_nothing_sent(&mut self, why: &str) {
         self.pass(10 * 3600);
-        assert_eq!((self.world.peer.taken.len(), self.world.peer.named), (0, 0));
+        assert_eq!((self.world.peer.taken.len(), self.world.peer.rcpt_count), (0, 0));
         let inbox = self.world.inbox(&mut self.room, "ada");
         assert_eq!(inbox.len(), 1, "{inbox:?}");
         let words = inbox[0].split_whitespace().collect::<Vec<_>>().join(" ");
@@ -114,11 +119,11 @@ fn an_allowed_host_with_a_valid_certificate_gets_mail() {
         let mut around = around(seed, &policy("enforce", host), tls_behaviour, valid);
         around.submit();
         around.pass(120);
-        around.arrived(1, true);
+        around.assert_arrived(1, true);
         assert_eq!(around.web.asked, ["mta-sts.far.test"]);
         around.submit();
         around.pass(120);
-        around.arrived(2, true);
+        around.assert_arrived(2, true);
         assert_eq!(around.web.asked.len(), 1, "a cached record is not queried again");
         around.room.until_nothing_is_in_use();
     }
@@ -136,7 +141,7 @@ fn a_policy_is_fetched_once_for_all_cores() {
         let sender = (GRACE, "grace@barepost.test");
         around.world.submit_from(&mut around.room, sender, &["bob@far.test"], message.as_bytes());
         around.pass(120);
-        assert!(around.world.peer.taken.iter().all(|taken| taken.is_sealed));
+        assert!(around.world.peer.taken.iter().all(|taken| taken.is_over_tls));
         assert_eq!((around.world.peer.taken.len(), around.web.asked.len()), (2, 1), "{seed}");
         around.room.until_nothing_is_in_use();
     }
@@ -154,19 +159,19 @@ fn an_uncached_policy_applies_to_its_message() {
         for count in 1..=2 {
             allowed.submit();
             allowed.pass(120);
-            allowed.arrived(count, true);
+            allowed.assert_arrived(count, true);
             assert_eq!(allowed.web.asked.len(), count);
         }
         let mut refused = around(seed, &policy, TlsBehaviour::Tls13, shown);
         refused.submit();
-        refused.nothing_goes("has no valid certificate for its name");
+        refused.assert_nothing_sent("has no valid certificate for its name");
         refused.room.until_nothing_is_in_use();
     }
 }
 
 #[test]
 fn a_host_that_violates_the_policy_gets_no_mail() {
-    for (seed, host, tls_behaviour, shows, why) in [
+    for (seed, host, tls_behaviour, presented, why) in [
         (
             862,
             "mx.far.test",
@@ -178,14 +183,14 @@ fn a_host_that_violates_the_policy_gets_no_mail() {
         (864, "mx.far.test", TlsBehaviour::Babbles, valid, "after STARTTLS"),
         (865, "other.far.test", TlsBehaviour::Tls13, valid, "MTA-STS policy allows none of its"),
     ] {
-        let mut around = around(seed, &policy("enforce", host), tls_behaviour, shows);
+        let mut around = around(seed, &policy("enforce", host), tls_behaviour, presented);
         around.submit();
-        around.nothing_goes(why);
-        (around.web.policy, around.world.peer.tls_behaviour, around.world.peer.shows) =
+        around.assert_nothing_sent(why);
+        (around.web.policy, around.world.peer.tls_behaviour, around.world.peer.presented) =
             (policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
         around.announce(Some("v=STSv1; id=2;"));
         around.pass(4 * 3600);
-        around.arrived(1, true);
+        around.assert_arrived(1, true);
         around.room.until_nothing_is_in_use();
     }
 }
@@ -202,10 +207,10 @@ fn testing_none_and_missing_policies_do_not_block_mail() {
         (872, policy("enforce", "other.test"), Mood::Answers, shown),
     ] {
         let mut around = around(seed, &policy, TlsBehaviour::Tls13, shown);
-        (around.web.mood, around.web.shows) = (mood, trusted);
+        (around.web.mood, around.web.presented) = (mood, trusted);
         around.submit();
         around.pass(240);
-        around.arrived(1, true);
+        around.assert_arrived(1, true);
         around.room.until_nothing_is_in_use();
     }
 }
@@ -223,15 +228,15 @@ fn a_cached_policy_applies_until_it_expires() {
             around(seed, &policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
         around.submit();
         around.pass(120);
-        around.arrived(1, true);
-        around.world.peer.shows = shown;
+        around.assert_arrived(1, true);
+        around.world.peer.presented = shown;
         around.web.mood = mood;
         around.announce(record);
         around.pass(600);
-        let named = around.world.peer.named;
+        let rcpt_count = around.world.peer.rcpt_count;
         around.submit();
         around.pass(6 * 3600);
-        assert_eq!((around.world.peer.taken.len(), around.world.peer.named), (1, named));
+        assert_eq!((around.world.peer.taken.len(), around.world.peer.rcpt_count), (1, rcpt_count));
         around.pass_days(8);
         assert_eq!(around.world.peer.taken.len(), 1, "the message is not sent within five days");
         around.pass_days(3);
@@ -257,7 +262,7 @@ fn dane_takes_precedence_over_mta_sts() {
     around.world.names.signed.extend(signed);
     around.submit();
     around.pass(120);
-    around.arrived(1, true);
+    around.assert_arrived(1, true);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use simulated::MemoryDisk;
 use simulated::room::with_all_arrivals;
 use store::SENT;
 
-use super::queue_page::{at_rest, look, serving_on};
+use super::queue_page::{assert_idle, look, serving_on};
 use super::relay::{MESSAGE, Mood, World};
 use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room};
@@ -54,7 +54,7 @@ fn a_mailbox_that_takes_no_more_is_reported_in_time() {
     assert!(failures[0].contains("Final-Recipient: rfc822; grace@barepost.test"), "{failures:?}");
     assert!(failures[0].contains("the mailbox does not accept more messages"), "{failures:?}");
     assert_eq!(room.engines.queue_entries(), 0);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn a_report_that_the_sender_cannot_get_is_shown() {
     assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (0, 1));
     let page = queue(&mut room, &trust);
     assert!(page.contains("no space for the message, or for the report to its sender"), "{page}");
-    let named = world.peer.named;
+    let named = world.peer.rcpt_count;
     world.pass(&mut room, DAY);
-    assert!(world.peer.named - named <= 25, "{} tries a day", world.peer.named - named);
+    assert!(world.peer.rcpt_count - named <= 25, "{} tries a day", world.peer.rcpt_count - named);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_webmail_message_to_a_closed_mailbox_is_reported_in_time() {
     ada.hang_up(&mut room);
     world.pass(&mut room, 6 * DAY);
     assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (1, 0));
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 /// Sends a message by the webmail as Ada, to this many domains.
@@ -126,7 +126,7 @@ fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
     let sent = ada.get(&mut room, "/mail/box/3").text();
     assert!(sent.contains("class=\"rows\""), "{sent}");
     ada.hang_up(&mut room);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 /// The writer's account has no place for the arrival note of an outbox entry.
@@ -141,5 +141,5 @@ fn a_webmail_message_without_a_place_is_a_draft_again() {
     let drafts = ada.get(&mut room, "/mail/box/2").text();
     assert!(!drafts.contains("Sending…") && drafts.contains("class=\"rows\""), "{drafts}");
     ada.hang_up(&mut room);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }

@@ -38,14 +38,16 @@ fn many_messages_for_a_domain_share_few_connections() {
         [(760, TlsBehaviour::None, 450), (764, TlsBehaviour::Tls13, 60)]
     {
         let (mut room, mut world) = waiting(seed, Mood::Takes, tls_behaviour, friends);
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= friends);
+        world.until(&mut room, "all messages have arrived", |world, _| {
+            world.peer.taken.len() >= friends
+        });
         assert!(reached(&world, friends).iter().all(|count| *count == 1));
         assert!(
             world
                 .peer
                 .taken
                 .iter()
-                .all(|taken| taken.is_sealed == (tls_behaviour == TlsBehaviour::Tls13))
+                .all(|taken| taken.is_over_tls == (tls_behaviour == TlsBehaviour::Tls13))
         );
         let Peer { accepted, messages_max, .. } = world.peer;
         assert!(
@@ -87,11 +89,12 @@ fn a_destination_gets_four_connections_from_all_cores() {
             let open = open(&room, &world);
             assert!(open <= 4, "{seed}: {open}");
         }
-        let thinking = world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count();
+        let thinking = world.peer.conversations.iter().filter(|talk| talk.awaits_reply).count();
         assert_eq!(thinking, 4, "{seed}");
         world.peer.mood = Mood::Takes;
         let before = room.machine.now;
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 12);
+        world
+            .until(&mut room, "all messages have arrived", |world, _| world.peer.taken.len() >= 12);
         let time = room.machine.now.since(before);
         assert!(time < Micros::from_secs(120), "{seed}: {time:?}");
         let mut to: Vec<&str> = world.peer.taken.iter().map(|taken| taken.to[0].as_str()).collect();
@@ -124,7 +127,9 @@ fn a_connection_is_given_up_for_another_core() {
         submit_of_grace(&mut room, &mut world, "bob@solo.test");
         world.pass(&mut room, 5);
         world.peer.mood = Mood::Takes;
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 101);
+        world.until(&mut room, "all messages have arrived", |world, _| {
+            world.peer.taken.len() == 101
+        });
         let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@solo.test"]);
         // The other connections carry a few messages while the new one is opened.
         assert!(before.is_some_and(|before| before < 20), "{seed}: {before:?}");
@@ -146,7 +151,9 @@ fn cores_with_many_messages_for_a_host_share_connections() {
             submit_of_grace(&mut room, &mut world, &format!("friend{}@solo.test", 60 + number));
         }
         world.peer.mood = Mood::Takes;
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 120);
+        world.until(&mut room, "all messages have arrived", |world, _| {
+            world.peer.taken.len() == 120
+        });
         let first = world.peer.taken.iter().take(40);
         let of_ada = first.filter(|taken| taken.from.starts_with("ada@")).count();
         assert!((10..=30).contains(&of_ada), "{seed}: {of_ada} of 40");
@@ -164,14 +171,17 @@ fn all_cores_know_that_a_destination_is_down() {
         know_solo(&mut world);
         world.submit(&mut room, &["ann@solo.test"], MESSAGE);
         world.until(&mut room, "the peer is called", |world, room| open(room, world) == 1);
-        world.until(&mut room, "it was left", |world, room| open(room, world) == 0);
+        world.until(&mut room, "the server has closed the connection", |world, room| {
+            open(room, world) == 0
+        });
         world.peer.mood = Mood::Takes;
         let down = room.machine.now;
         submit_of_grace(&mut room, &mut world, "bob@solo.test");
-        world.until(&mut room, "one has arrived", |world, _| !world.peer.taken.is_empty());
+        world.until(&mut room, "one message has arrived", |world, _| !world.peer.taken.is_empty());
         let time = room.machine.now.since(down);
         assert!(time > Micros::from_secs(40), "{seed}: {time:?}");
-        world.until(&mut room, "both have arrived", |world, _| world.peer.taken.len() == 2);
+        world
+            .until(&mut room, "both messages have arrived", |world, _| world.peer.taken.len() == 2);
         room.until_nothing_is_in_use();
     }
 }
@@ -187,7 +197,8 @@ fn a_host_that_closes_between_messages_gets_all_soon() {
     for (seed, mood, tls_behaviour) in moods {
         let (mut room, mut world) = waiting(seed, mood, tls_behaviour, 16);
         let start = room.machine.now;
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 16);
+        world
+            .until(&mut room, "all messages have arrived", |world, _| world.peer.taken.len() >= 16);
         // Each message needs its own connection, with four at a time. Before each connection the
         // server tries a host that is down.
         let time = room.machine.now.since(start);
@@ -203,9 +214,11 @@ fn a_stop_between_messages_delays_the_rest_to_the_restart() {
     for seed in 770..776 {
         let (mut room, mut world) = waiting(seed, Mood::Takes, TlsBehaviour::None, 40);
         let before = 3 + (seed as usize - 770) * 5;
-        world.until(&mut room, "some have arrived", |world, _| world.peer.taken.len() >= before);
+        world.until(&mut room, "some messages have arrived", |world, _| {
+            world.peer.taken.len() >= before
+        });
         room.machine.stop = true;
-        world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+        world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
         assert!(world.peer.taken.len() < 40);
         let (mut room, mut world) = world.power_cut(room, seed);
         world.pass(&mut room, 7200);

@@ -58,12 +58,12 @@ impl Around {
 
     /// The recipients of the messages that went through the smarthost. Checks their content and
     /// whether TLS was used.
-    fn by_smarthost(&self, is_sealed: bool) -> Vec<String> {
+    fn by_smarthost(&self, is_over_tls: bool) -> Vec<String> {
         let taken = &self.smart.taken;
         assert!(
             taken
                 .iter()
-                .all(|taken| is_whole(&taken.content, MESSAGE) && taken.is_sealed == is_sealed)
+                .all(|taken| is_whole(&taken.content, MESSAGE) && taken.is_over_tls == is_over_tls)
         );
         let mut all: Vec<String> = taken.iter().flat_map(|taken| taken.to.clone()).collect();
         all.sort();
@@ -71,7 +71,7 @@ impl Around {
     }
 
     /// Checks that nothing is sent within ten hours, and that Ada gets a report with the reason.
-    fn nothing_goes(&mut self, why: &str) {
+    fn assert_nothing_sent(&mut self, why: &str) {
         self.pass(10 * 3600);
         let heard: Vec<&str> = self.smart.lines.iter().map(|(line, _)| line.as_str()).collect();
         let is_about_mail =
@@ -162,8 +162,8 @@ fn the_best_offered_login_mechanism_is_used() {
                 "{mechanisms} {tls_mode:?}"
             );
             assert!(around.logins()[0].starts_with(expected), "{:?}", around.logins());
-            let in_clear = around.smart.lines.iter().filter(|(line, is_sealed)| {
-                !is_sealed && !line.starts_with("EHLO") && line != "STARTTLS"
+            let in_clear = around.smart.lines.iter().filter(|(line, is_over_tls)| {
+                !is_over_tls && !line.starts_with("EHLO") && line != "STARTTLS"
             });
             assert_eq!(
                 in_clear.count() == 0,
@@ -214,7 +214,7 @@ fn the_tls_setting_is_enforced_and_failures_are_reported() {
         );
         around.smart.mechanisms = if settings.contains("user") { "PLAIN LOGIN" } else { "" };
         around.submit(&["x@null.test"]);
-        around.nothing_goes(why);
+        around.assert_nothing_sent(why);
         assert_eq!(around.logins().len(), 0, "{seed}");
     }
 }
@@ -244,7 +244,7 @@ fn a_smarthost_with_a_password_must_have_its_address_certified() {
     assert_eq!(right.by_smarthost(true), ["x@null.test"]);
     let mut wrong = around(853, (587, SmarthostTls::Offered), trust(&["smart.test"]), relay);
     wrong.submit(&["x@null.test"]);
-    wrong.nothing_goes("has no valid certificate for its name");
+    wrong.assert_nothing_sent("has no valid certificate for its name");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
     refused.smart.mechanisms = "SCRAM-SHA-256 PLAIN";
     refused.smart.knows("another");
     refused.submit(&["x@null.test"]);
-    refused.nothing_goes("refused our login: 535 5.7.8 No");
+    refused.assert_nothing_sent("refused our login: 535 5.7.8 No");
     assert!(
         refused.logins().iter().all(|line| line.starts_with("AUTH SCRAM-SHA-256 ")),
         "{:?}",
@@ -269,7 +269,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
     );
     away.smart.greeting = Greeting::SendsAway;
     away.submit(&["x@null.test"]);
-    away.nothing_goes("refused the connection: 554 5.7.1 You are blocked");
+    away.assert_nothing_sent("refused the connection: 554 5.7.1 You are blocked");
 
     let mut lost = around(
         856,
@@ -278,7 +278,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
         "smarthost = 'gone.test:587'",
     );
     lost.submit(&["x@null.test"]);
-    lost.nothing_goes("the smarthost has no reachable address");
+    lost.assert_nothing_sent("the smarthost has no reachable address");
 
     for mut around in [refused, away] {
         around.smart.greeting = Greeting::Ready;

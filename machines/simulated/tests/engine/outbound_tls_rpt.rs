@@ -58,10 +58,11 @@ fn around(
     seed: u64,
     says: Says,
     tls_behaviour: TlsBehaviour,
-    shows: fn() -> Trust,
+    presented: fn() -> Trust,
 ) -> (Room, World, PolicyServer) {
     let authorities = [valid().pem, for_another().pem].concat();
-    let authorities = Authorities::with([authorities.as_slice()]).expect("they are some");
+    let authorities =
+        Authorities::with([authorities.as_slice()]).expect("the certificates are valid");
     let papers = MachineKeys {
         authorities,
         certificates: vec![valid().certificate],
@@ -77,14 +78,14 @@ fn around(
     let room =
         Room::with_papers(seed, disk, usual_sizes(), &configuration, Site::default(), papers);
     let (mut room, mut world) = world_of(room, relay::Mood::Takes);
-    (world.peer.tls_behaviour, world.peer.shows) = (tls_behaviour, shows);
+    (world.peer.tls_behaviour, world.peer.presented) = (tls_behaviour, presented);
     let host = if let Says::Policy(host) = says { host } else { "*.far.test" };
     let policy = format!("version: STSv1\r\nmode: enforce\r\nmx: {host}\r\nmax_age: 864000\r\n");
     let mut web = PolicyServer::new(&policy, valid, &mut room);
     match says {
         Says::NoPolicy(mood) => web.mood = mood,
         Says::NonPolicy => web.policy = "Hello".to_string(),
-        Says::UnvouchedPolicy => web.shows = shown,
+        Says::UnvouchedPolicy => web.presented = shown,
         Says::Nothing | Says::Policy(_) | Says::Certificate(..) | Says::Unanswered => {}
     }
     match says {
@@ -95,7 +96,7 @@ fn around(
             } else {
                 (3, true)
             };
-            let mut digest = Sha256::digest(shows().root.as_ref()).to_vec();
+            let mut digest = Sha256::digest(presented().root.as_ref()).to_vec();
             digest[0] ^= u8::from(!is_shown);
             digest.splice(..0, [usage, 0, 1]);
             world.names.zone.push((PLACE, TLSA, digest));
@@ -138,7 +139,7 @@ fn rows(grace: &mut Browser, room: &mut Room) -> Option<Vec<String>> {
 #[test]
 fn tls_results_are_counted_and_shown_to_administrators() {
     use relay_policies::Mood;
-    for (seed, says, tls_behaviour, shows, wanted) in [
+    for (seed, says, tls_behaviour, presented, wanted) in [
         (
             1600,
             Says::Nothing,
@@ -249,7 +250,7 @@ fn tls_results_are_counted_and_shown_to_administrators() {
         ),
         (1618, Says::Unanswered, TlsBehaviour::Tls13, shown, &["tlsa 0 1 dnssec-invalid"]),
     ] {
-        let (mut room, mut world, mut web) = around(seed, says, tls_behaviour, shows);
+        let (mut room, mut world, mut web) = around(seed, says, tls_behaviour, presented);
         let mut grace = Browser::new(&valid());
         grace.log_in(&mut room, "grace", "lovelace");
         assert_eq!(rows(&mut grace, &mut room), None, "the page has no table yet");

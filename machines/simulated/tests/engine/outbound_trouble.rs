@@ -39,7 +39,7 @@ fn a_read_for_a_lost_connection_affects_nothing_else() {
         .conversations
         .iter()
         .find(|talk| talk.is_message)
-        .expect("it has begun")
+        .expect("the peer receives a message")
         .connection;
     room.hosts[PEER].abort(talk);
     // The server now reports Bob's failure, which needs the disk too.
@@ -83,13 +83,13 @@ fn a_stop_waits_for_the_reply_to_a_complete_message() {
     let (mut room, mut world) = serving(743, Mood::Thinks);
     world.submit(&mut room, &["bob@far.test", "carol@far.test"], MESSAGE);
     world.until(&mut room, "the whole message is there", |world, _| {
-        world.peer.conversations.iter().any(|talk| talk.is_thought_over)
+        world.peer.conversations.iter().any(|talk| talk.awaits_reply)
     });
     room.machine.stop = true;
     world.pass(&mut room, 1);
     assert!(room.ended.is_none());
     world.peer.mood = Mood::RefusesBob;
-    world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+    world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
     assert_eq!(world.peer.taken.len(), 1);
     let (mut room, mut world) = world.power_cut(room, 743);
     world.pass(&mut room, 7200);
@@ -107,7 +107,7 @@ fn an_unstored_result_is_not_retried_while_the_disk_fails() {
         world.peer.mood = Mood::Thinks;
         world.submit(&mut room, &["carol@far.test"], MESSAGE);
         world.until(&mut room, "the whole message is there", |world, _| {
-            world.peer.conversations.iter().any(|talk| talk.is_thought_over)
+            world.peer.conversations.iter().any(|talk| talk.awaits_reply)
         });
         room.machine.disk.mood = mood;
         world.peer.mood = Mood::Takes;
@@ -166,7 +166,9 @@ fn a_host_that_drips_its_greeting_is_abandoned() {
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.until(&mut room, "the host is called", |world, room| callers(world, room) == 1);
     let start = room.machine.now;
-    world.until(&mut room, "it is left", |world, room| callers(world, room) == 0);
+    world.until(&mut room, "the server has closed the connection", |world, room| {
+        callers(world, room) == 0
+    });
     assert!(
         room.machine.now.since(start) < Micros::from_secs(3 * 3600),
         "{:?}",
@@ -176,7 +178,7 @@ fn a_host_that_drips_its_greeting_is_abandoned() {
 
 /// The number of messages that the peer has received and not answered.
 fn thought_about(world: &World) -> usize {
-    world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count()
+    world.peer.conversations.iter().filter(|talk| talk.awaits_reply).count()
 }
 
 /// An entry that waits for a destination gets its turn, even if none of the earlier entries could
@@ -201,7 +203,9 @@ fn an_unreadable_entry_does_not_block_later_ones() {
     // can use these connections.
     room.machine.disk.mood = DiskMood::Waits;
     world.peer.mood = Mood::Takes;
-    world.until(&mut room, "it has answered", |world, _| thought_about(world) == 0);
+    world.until(&mut room, "the peer has answered all messages", |world, _| {
+        thought_about(world) == 0
+    });
     let talks: Vec<_> = world.peer.conversations.iter().map(|talk| talk.connection).collect();
     world.pass(&mut room, 1);
     talks.into_iter().for_each(|talk| room.hosts[PEER].close(talk));
@@ -258,10 +262,12 @@ fn messages_deferred_together_are_retried_apart() {
     for number in 0..20 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], MESSAGE);
     }
-    world.until(&mut room, "all were refused", |world, _| world.peer.named == 20);
-    world.until(&mut room, "one is tried again", |world, _| world.peer.named > 20);
+    world.until(&mut room, "all messages were refused", |world, _| world.peer.rcpt_count == 20);
+    world.until(&mut room, "a message is tried again", |world, _| world.peer.rcpt_count > 20);
     let first = room.machine.now;
-    world.until(&mut room, "the last one is", |world, _| world.peer.named >= 40);
+    world.until(&mut room, "the last message is tried again", |world, _| {
+        world.peer.rcpt_count >= 40
+    });
     let time = room.machine.now.since(first);
     assert!(time > Micros::from_secs(60), "{time:?}");
 }
@@ -270,7 +276,7 @@ fn messages_deferred_together_are_retried_apart() {
 fn a_connection_that_the_host_keeps_open_lasts_half_a_minute() {
     let (mut room, mut world) = serving(760, Mood::Stays);
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
-    world.until(&mut room, "it is taken", |world, _| !world.peer.taken.is_empty());
+    world.until(&mut room, "the message has arrived", |world, _| !world.peer.taken.is_empty());
     world.pass(&mut room, 25);
     let connections = |room: &Room| room.engines.in_use().connections;
     assert_eq!(connections(&room), 1, "the connection waits for the host to close it");
@@ -290,8 +296,8 @@ fn a_deleted_entry_frees_its_attempt_for_the_next() {
     world.until(&mut room, "the host is called for four", |_, room| calls(room) == 4);
     let page = queue_page::look(&mut grace, &mut room).text();
     assert_eq!(page.matches("Sending").count(), 4, "{page}");
-    let said = queue_page::handle(&mut grace, &mut room, "delete", "friend0@far.test");
-    assert!(said.contains("The message was deleted."), "{said}");
+    let page_text = queue_page::handle(&mut grace, &mut room, "delete", "friend0@far.test");
+    assert!(page_text.contains("The message was deleted."), "{page_text}");
     world.pass(&mut room, 1);
     assert_eq!(calls(&room), 4);
     let page = queue_page::look(&mut grace, &mut room).text();
@@ -305,7 +311,7 @@ fn a_deleted_entry_frees_its_attempt_for_the_next() {
     let mut to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
     to.sort();
     assert_eq!(to, [1, 2, 3, 4].map(|number| format!("friend{number}@far.test")));
-    queue_page::at_rest(&mut world, &mut room);
+    queue_page::assert_idle(&mut world, &mut room);
 }
 
 /// With several cores, the deleted entry waits on another core than the entries with an attempt.
@@ -321,14 +327,14 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
         let sender = (GRACE, "grace@barepost.test");
         world.submit_from(&mut room, sender, &["carol@far.test"], message.as_bytes());
         world.pass(&mut room, 1);
-        let said = queue_page::handle(&mut grace, &mut room, "delete", "carol@far.test");
-        assert!(said.contains("The message was deleted."), "{said}");
+        let page_text = queue_page::handle(&mut grace, &mut room, "delete", "carol@far.test");
+        assert!(page_text.contains("The message was deleted."), "{page_text}");
         grace.hang_up(&mut room);
         world.peer.mood = Mood::Takes;
         world.submit(&mut room, &["friend4@far.test"], MESSAGE);
-        world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 5);
+        world.until(&mut room, "all messages have arrived", |world, _| world.peer.taken.len() == 5);
         assert!(world.peer.taken.iter().all(|taken| taken.to != ["carol@far.test"]), "{seed}");
-        queue_page::at_rest(&mut world, &mut room);
+        queue_page::assert_idle(&mut world, &mut room);
     }
 }
 
@@ -349,7 +355,7 @@ fn an_unstored_result_is_shown_and_does_not_block_a_stop() {
         assert!(is_shown && page.contains("Sending"), "{page}");
         let start = room.machine.now;
         room.machine.stop = true;
-        world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
+        world.until(&mut room, "the machine has stopped", |_, room| room.ended.is_some());
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(10), "{time:?}");
         // After the restart the disk does not record that the host has the message, so the server
@@ -358,6 +364,6 @@ fn an_unstored_result_is_shown_and_does_not_block_a_stop() {
         let (mut room, mut world) = queue_page::power_cut(world, room, seed, &trust);
         world.pass(&mut room, 7200);
         assert_eq!(world.peer.taken.len(), 2);
-        queue_page::at_rest(&mut world, &mut room);
+        queue_page::assert_idle(&mut world, &mut room);
     }
 }

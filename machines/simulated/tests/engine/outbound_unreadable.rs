@@ -9,7 +9,7 @@ use simulated::MemoryDisk;
 use simulated::room::{messages_on, with_message};
 use store::{Flags, OUTBOX};
 
-use super::queue_page::{UNKNOWN, at_rest, handle, look, power_cut, serving, serving_on};
+use super::queue_page::{UNKNOWN, assert_idle, handle, look, power_cut, serving, serving_on};
 use super::relay::{MESSAGE, Mood, World};
 use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room};
@@ -85,13 +85,13 @@ fn an_entry_without_an_envelope_is_reported_and_kept() {
         assert!(look(&mut grace, &mut room).text().contains(UNKNOWN), "{what}");
         grace.hang_up(&mut room);
     }
-    let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
+    let page_text = handle(&mut grace, &mut room, "delete", UNKNOWN);
     assert!(
-        said.contains("The message was deleted.") && said.contains("The queue is empty"),
-        "{said}"
+        page_text.contains("The message was deleted.") && page_text.contains("The queue is empty"),
+        "{page_text}"
     );
     assert_eq!(notices(&mut world, &mut room), 1);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -102,8 +102,10 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(965));
-    let (_, entry) =
-        messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    let (_, entry) = messages_on(&disk, "ada@barepost.test")
+        .into_iter()
+        .last()
+        .expect("the entry is in the outbox");
     // The upper bits give the index of the entry's first recipient. This entry begins with the
     // eighth recipient of a message that has one.
     let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
@@ -160,11 +162,11 @@ fn an_unreadable_entry_is_reported_after_days() {
     world.pass(&mut room, 2 * DAY);
     assert_eq!(notices(&mut world, &mut room), 1);
     let line = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: a part of the message can no longer be read";
-    assert_eq!(room.machine.console.iter().filter(|said| said.contains(line)).count(), 1);
+    assert_eq!(room.machine.console.iter().filter(|printed| printed.contains(line)).count(), 1);
     grace.log_in(&mut room, "grace", "lovelace");
     assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
     grace.hang_up(&mut room);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -175,8 +177,10 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     world.submit(&mut room, &["bob@far.test", "carol@silent.test"], MESSAGE);
     world.pass(&mut room, 30);
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
-    let (_, entry) =
-        messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
+    let (_, entry) = messages_on(&disk, "ada@barepost.test")
+        .into_iter()
+        .last()
+        .expect("the entry is in the outbox");
     // A rebuild restores no flags. The second message arrived for an account that forwards its
     // mail.
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
@@ -211,8 +215,11 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     }
     // Of the other message, Bob has a copy, and Carol's copy was returned. The two unreadable
     // entries caused no report.
-    let said = handle(&mut grace, &mut room, "delete", "far.test");
-    assert!(!said.contains("The rest failed") && !said.contains("Try again"), "{said}");
+    let page_text = handle(&mut grace, &mut room, "delete", "far.test");
+    assert!(
+        !page_text.contains("The rest failed") && !page_text.contains("Try again"),
+        "{page_text}"
+    );
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);
     grace.hang_up(&mut room);
     let inbox = world.inbox(&mut room, "ada");
@@ -223,11 +230,11 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     );
     assert!(!inbox.iter().any(|message| message.contains("cannot be sent")), "{inbox:?}");
     assert_eq!(world.peer.taken.len(), 1);
-    let said = handle(&mut grace, &mut room, "delete", both);
-    assert!(said.contains("The message was deleted."), "{said}");
-    let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
-    assert!(said.contains("The message was deleted."), "{said}");
+    let page_text = handle(&mut grace, &mut room, "delete", both);
+    assert!(page_text.contains("The message was deleted."), "{page_text}");
+    let page_text = handle(&mut grace, &mut room, "delete", UNKNOWN);
+    assert!(page_text.contains("The message was deleted."), "{page_text}");
     assert!(!look(&mut grace, &mut room).text().contains("Cannot be sent"));
     grace.hang_up(&mut room);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::{Room, Talk};
-use super::settings::{asks_for_login, change, lets_in};
+use super::settings::{accepts_password, asks_for_login, change};
 use super::webmail::{Browser, Page, serving};
 
 /// Logins with the password `lovelace`: NUL, the name, NUL, the password, in base64.
@@ -67,7 +67,7 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
         "the half of a message was dropped"
     );
     assert!(
-        lets_in(&mut room, "analytical") && !lets_in(&mut room, "lovelace"),
+        accepts_password(&mut room, "analytical") && !accepts_password(&mut room, "lovelace"),
         "the maildrop is not locked"
     );
 }
@@ -101,10 +101,10 @@ fn of_two_password_changes_at_once_one_wins() {
             let page = browser.finish(&mut room);
             let is_logged_out = asks_for_login(&page);
             let text = outcome(page, browser, &mut room);
-            let is_told = is_logged_out
+            let has_lost = is_logged_out
                 || ["is being changed", "was already changed"].iter().any(|why| text.contains(why));
             let has_won = text.contains("Password changed.");
-            assert!(has_won != is_told, "{text}");
+            assert!(has_won != has_lost, "{text}");
             has_won
         });
         let winner = match results {
@@ -114,9 +114,9 @@ fn of_two_password_changes_at_once_one_wins() {
         };
         let loser = if winner == "analytical" { "difference" } else { "analytical" };
         assert!(
-            lets_in(&mut room, winner)
-                && !lets_in(&mut room, loser)
-                && !lets_in(&mut room, "lovelace")
+            accepts_password(&mut room, winner)
+                && !accepts_password(&mut room, loser)
+                && !accepts_password(&mut room, "lovelace")
         );
     }
 }

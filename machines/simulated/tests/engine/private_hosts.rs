@@ -42,7 +42,7 @@ fn a_private_mx_host_is_not_contacted_and_is_reported() {
 fn an_allowed_private_mx_host_is_contacted() {
     let (mut room, mut world) = calling(1502, "\"10.0.0.13/32\"");
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
-    world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() == 1);
+    world.until(&mut room, "the message has arrived", |world, _| world.peer.taken.len() == 1);
     assert!(is_whole(&world.peer.taken[0].content, MESSAGE));
 }
 

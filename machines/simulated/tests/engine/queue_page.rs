@@ -90,7 +90,7 @@ pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, recipient
 }
 
 /// Checks that no resource is in use, once the host has closed its connections.
-pub(super) fn at_rest(world: &mut World, room: &mut Room) {
+pub(super) fn assert_idle(world: &mut World, room: &mut Room) {
     world.pass(room, 100);
     assert_eq!(room.engines.in_use(), InUse::default());
 }
@@ -135,7 +135,7 @@ fn only_administrators_see_and_change_the_queue() {
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 3600);
     assert_eq!(taken(&world), ["bob@far.test"]);
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
             assert!(page.contains(words), "{words}: {page}");
         }
         assert!(!page.contains("Delete and notify sender"));
-        let said = handle(&mut grace, &mut room, "retry", UNKNOWN);
-        let is_error = said.contains("class=\"notice error\"");
-        assert!(is_error && said.contains("on the server’s disk"), "{said}");
+        let page_text = handle(&mut grace, &mut room, "retry", UNKNOWN);
+        let is_error = page_text.contains("class=\"notice error\"");
+        assert!(is_error && page_text.contains("on the server’s disk"), "{page_text}");
         if is_posted {
             // The sender is unknown, so the message cannot be returned, and stays in the queue.
             handle(&mut grace, &mut room, "return", UNKNOWN);
@@ -169,11 +169,11 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
             assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
             grace.hang_up(&mut room);
         }
-        let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
-        assert!(said.contains("The message was deleted."), "{said}");
+        let page_text = handle(&mut grace, &mut room, "delete", UNKNOWN);
+        assert!(page_text.contains("The message was deleted."), "{page_text}");
         assert!(look(&mut grace, &mut room).text().contains("The queue is empty"));
         grace.hang_up(&mut room);
-        at_rest(&mut world, &mut room);
+        assert_idle(&mut world, &mut room);
     }
 }
 
@@ -255,16 +255,16 @@ fn a_long_queue_is_paged_and_shows_each_entry_once() {
     wanted.sort();
     seen.sort();
     assert_eq!((sizes, seen), (vec![20, 20, 5], wanted));
-    let said = handle(&mut grace, &mut room, "delete", "far.test");
+    let page_text = handle(&mut grace, &mut room, "delete", "far.test");
     assert!(
-        said.contains("45 messages for far.test were deleted.")
-            && said.contains("The queue is empty"),
-        "{said}"
+        page_text.contains("45 messages for far.test were deleted.")
+            && page_text.contains("The queue is empty"),
+        "{page_text}"
     );
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 10_000);
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (0, 0));
-    at_rest(&mut world, &mut room);
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -274,12 +274,12 @@ fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.submit(&mut room, &["carol@far.test"], MESSAGE);
         world.pass(&mut room, 60);
-        let said = handle(&mut grace, &mut room, "hold", "bob@far.test");
+        let page_text = handle(&mut grace, &mut room, "hold", "bob@far.test");
         assert!(
-            said.contains("The message was held.")
-                && said.contains(">Release<")
-                && said.contains("1 held"),
-            "{said}"
+            page_text.contains("The message was held.")
+                && page_text.contains(">Release<")
+                && page_text.contains("1 held"),
+            "{page_text}"
         );
         world.peer.mood = Mood::Takes;
         let (mut room, mut world) = power_cut(world, room, seed, &trust);
@@ -290,13 +290,13 @@ fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
         );
         world.pass(&mut room, 100);
         assert_eq!(taken(&world), ["carol@far.test"]);
-        let said = handle(&mut grace, &mut room, "release", "bob@far.test");
-        assert!(said.contains("The message was released."), "{said}");
+        let page_text = handle(&mut grace, &mut room, "release", "bob@far.test");
+        assert!(page_text.contains("The message was released."), "{page_text}");
         world.pass(&mut room, 120);
         assert_eq!(taken(&world), ["bob@far.test", "carol@far.test"]);
         world.pass(&mut room, 20_000);
         assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (2, 0));
-        at_rest(&mut world, &mut room);
+        assert_idle(&mut world, &mut room);
     }
 }
 
@@ -309,8 +309,8 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
         if seed == 912 {
             handle(&mut grace, &mut room, "hold", "bob@far.test");
         }
-        let said = handle(&mut grace, &mut room, what, "bob@far.test");
-        assert!(said.contains("The message was "), "{said}");
+        let page_text = handle(&mut grace, &mut room, what, "bob@far.test");
+        assert!(page_text.contains("The message was "), "{page_text}");
         world.peer.mood = Mood::Takes;
         let (mut room, mut world) = power_cut(world, room, seed, &trust);
         world.pass(&mut room, 20_000);
@@ -329,7 +329,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
         }
         assert!(look(&mut grace, &mut room).text().contains("The queue is empty"));
         grace.hang_up(&mut room);
-        at_rest(&mut world, &mut room);
+        assert_idle(&mut world, &mut room);
     }
 }
 
@@ -346,8 +346,8 @@ fn a_manual_retry_ignores_the_destination_backoff() {
         grace.hang_up(&mut room);
         let accepted = world.peer.accepted;
         world.peer.mood = Mood::Takes;
-        let said = handle(&mut grace, &mut room, "retry", recipients);
-        assert!(said.contains("immediate retry"), "{said}");
+        let page_text = handle(&mut grace, &mut room, "retry", recipients);
+        assert!(page_text.contains("immediate retry"), "{page_text}");
         let under_way =
             |text: &str| text.contains("Sending") || text.contains("The queue is empty");
         world.pass(&mut room, 1);
@@ -359,7 +359,7 @@ fn a_manual_retry_ignores_the_destination_backoff() {
             (taken(&world), world.peer.accepted),
             (vec!["bob@far.test".to_string()], accepted + 1)
         );
-        at_rest(&mut world, &mut room);
+        assert_idle(&mut world, &mut room);
     }
 }
 
@@ -370,11 +370,11 @@ fn a_domain_is_held_and_released_without_affecting_others() {
         world.submit(&mut room, &[&format!("{friend}@far.test"), "eve@silent.test"], MESSAGE);
     }
     world.pass(&mut room, 60);
-    let said = handle(&mut grace, &mut room, "hold", " FAR.test");
+    let page_text = handle(&mut grace, &mut room, "hold", " FAR.test");
     assert!(
-        said.contains("3 messages for far.test were held.")
-            && said.contains("6 messages in the queue: 3 held"),
-        "{said}"
+        page_text.contains("3 messages for far.test were held.")
+            && page_text.contains("6 messages in the queue: 3 held"),
+        "{page_text}"
     );
     assert!(
         handle(&mut grace, &mut room, "hold", "far.test")
@@ -392,9 +392,9 @@ fn a_domain_is_held_and_released_without_affecting_others() {
     );
     world.pass(&mut room, 120);
     assert_eq!(taken(&world), ["bob@far.test", "carol@far.test", "dora@far.test"]);
-    let said = handle(&mut grace, &mut room, "delete", "silent.test");
-    assert!(said.contains("3 messages for silent.test were deleted."), "{said}");
-    at_rest(&mut world, &mut room);
+    let page_text = handle(&mut grace, &mut room, "delete", "silent.test");
+    assert!(page_text.contains("3 messages for silent.test were deleted."), "{page_text}");
+    assert_idle(&mut world, &mut room);
 }
 
 #[test]
@@ -410,9 +410,17 @@ fn an_attempt_is_cancelled_unless_the_host_may_have_the_message() {
                 && !page.contains(">Retry now<"),
             "{page}"
         );
-        let said = handle(&mut grace, &mut room, "hold", "carol@far.test");
-        assert_eq!(said.contains("The message was held."), mood == Mood::Silent, "{said}");
-        assert_eq!(said.contains("left unchanged: check again"), mood == Mood::Thinks, "{said}");
+        let page_text = handle(&mut grace, &mut room, "hold", "carol@far.test");
+        assert_eq!(
+            page_text.contains("The message was held."),
+            mood == Mood::Silent,
+            "{page_text}"
+        );
+        assert_eq!(
+            page_text.contains("left unchanged: check again"),
+            mood == Mood::Thinks,
+            "{page_text}"
+        );
         world.peer.mood = Mood::Takes;
         world.pass(&mut room, 20_000);
         assert_eq!(world.peer.taken.len(), usize::from(mood == Mood::Thinks));
@@ -422,6 +430,6 @@ fn an_attempt_is_cancelled_unless_the_host_may_have_the_message() {
                     .contains("The message was deleted.")
             );
         }
-        at_rest(&mut world, &mut room);
+        assert_idle(&mut world, &mut room);
     }
 }

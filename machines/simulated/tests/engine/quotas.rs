@@ -49,7 +49,7 @@ fn greeted(room: &mut Room) -> Talk {
 }
 
 /// The replies to RCPT for each recipient of a message with this SIZE parameter.
-fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
+fn rcpt_replies(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
     assert_eq!(
         room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")),
         "250 2.1.0 Sender OK"
@@ -61,7 +61,8 @@ fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> V
     recipients.iter().map(|_| room.smtp_reply(talk)).collect()
 }
 
-fn given(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
+/// Sends DATA and a message. Returns the reply to the end of data.
+fn send_message(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
     assert!(room.smtp(talk, "DATA").starts_with("354 "));
     room.send(talk, &stuffed(message));
     room.smtp(talk, ".")
@@ -71,8 +72,8 @@ fn given(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
 fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
     for kibibytes in sizes {
         let size = format!(" SIZE={}", message(*kibibytes).len());
-        assert!(asked(room, talk, &size, &["grace"])[0].starts_with("250 "));
-        let reply = given(room, talk, &message(*kibibytes));
+        assert!(rcpt_replies(room, talk, &size, &["grace"])[0].starts_with("250 "));
+        let reply = send_message(room, talk, &message(*kibibytes));
         assert!(reply.starts_with("250 "), "{reply}");
     }
 }
@@ -103,13 +104,17 @@ fn a_full_account_is_refused_until_a_message_is_deleted() {
         let mut room = serving(seed, MemoryDisk::blank(DISK_BYTES));
         let talk = &mut greeted(&mut room);
         fill(&mut room, talk, &[300, 300, 300]);
-        let replies =
-            asked(&mut room, talk, " SIZE=200000", &["ada", "grace", "nobody", "Grace", "eve"]);
+        let replies = rcpt_replies(
+            &mut room,
+            talk,
+            " SIZE=200000",
+            &["ada", "grace", "nobody", "Grace", "eve"],
+        );
         let codes: Vec<&str> = replies.iter().map(|reply| &reply[..9]).collect();
         assert_eq!(codes, ["250 2.1.5", "452 4.2.2", "550 5.1.1", "452 4.2.2", "250 2.1.5"]);
-        assert!(given(&mut room, talk, &message(190)).starts_with("250 "));
+        assert!(send_message(&mut room, talk, &message(190)).starts_with("250 "));
         assert_eq!(
-            asked(&mut room, talk, " SIZE=1048577", &["grace", "ada"]),
+            rcpt_replies(&mut room, talk, " SIZE=1048577", &["grace", "ada"]),
             [NEVER, "250 2.1.5 Recipient OK"]
         );
         assert_eq!(room.smtp(talk, "RSET"), "250 2.0.0 OK");
@@ -119,14 +124,14 @@ fn a_full_account_is_refused_until_a_message_is_deleted() {
         // After a restart the server knows the usage, and deleted messages do not count.
         let mut room = serving(seed, room.machine.disk.power_cut(&mut Dice::new(seed)));
         let talk = &mut greeted(&mut room);
-        assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
+        assert_eq!(rcpt_replies(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
         room.smtp(talk, "RSET");
         fill(&mut room, talk, &[100]);
-        assert_eq!(asked(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
+        assert_eq!(rcpt_replies(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
         room.smtp(talk, "RSET");
         remove_first(&mut room, "grace");
         fill(&mut room, talk, &[300]);
-        assert_eq!(asked(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
+        assert_eq!(rcpt_replies(&mut room, talk, " SIZE=100000", &["grace"]), [FULL]);
         room.close(talk);
         room.until_nothing_is_in_use();
     }
@@ -148,7 +153,7 @@ fn an_account_that_only_forwards_needs_space_too() {
         let mut room = Room::configured(seed, disk, usual_sizes(), &configuration);
         room.until("the engine serves", |room| room.console_says("serving"));
         let talk = &mut greeted(&mut room);
-        assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
+        assert_eq!(rcpt_replies(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
         room.close(talk);
         room.until_nothing_is_in_use();
     }
@@ -164,24 +169,24 @@ fn an_account_without_a_quota_may_use_half_of_the_disk() {
         let talk = &mut greeted(&mut room);
         let mut taken = 0;
         let refused = loop {
-            let reply = asked(&mut room, talk, " SIZE=310000", &["ada"]).remove(0);
+            let reply = rcpt_replies(&mut room, talk, " SIZE=310000", &["ada"]).remove(0);
             if !reply.starts_with("250 ") {
                 break reply;
             }
-            assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
+            assert!(send_message(&mut room, talk, &message(300)).starts_with("250 "));
             taken += message(300).len() as u64;
         };
         assert_eq!(refused, FULL);
         assert!((disk_octets / 2 - 400_000..disk_octets / 2).contains(&taken), "{taken} octets");
         room.smtp(talk, "RSET");
-        let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
+        let replies = rcpt_replies(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
         assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
+        assert!(send_message(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
         // Most of the cores have one of these connections.
         for _ in 0..4 * CORES {
             let talk = &mut greeted(&mut room);
-            let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
+            let replies = rcpt_replies(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
             assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
             room.close(talk);
         }
@@ -191,8 +196,11 @@ fn an_account_without_a_quota_may_use_half_of_the_disk() {
         let mut room = Room::configured(seed, disk, usual_sizes(), &unlimited);
         room.until("the engine serves", |room| room.console_says("serving"));
         let talk = &mut greeted(&mut room);
-        assert_eq!(asked(&mut room, talk, " SIZE=310000", &["ada"]), ["250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
+        assert_eq!(
+            rcpt_replies(&mut room, talk, " SIZE=310000", &["ada"]),
+            ["250 2.1.5 Recipient OK"]
+        );
+        assert!(send_message(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
         room.until_nothing_is_in_use();
     }
@@ -205,20 +213,20 @@ fn a_message_without_size_is_counted_at_its_end() {
         let talk = &mut greeted(&mut room);
         fill(&mut room, talk, &[400, 400]);
         assert_eq!(
-            asked(&mut room, talk, "", &["grace", "ada", "eve"]),
+            rcpt_replies(&mut room, talk, "", &["grace", "ada", "eve"]),
             ["250 2.1.5 Recipient OK", MANY, MANY]
         );
-        assert_eq!(given(&mut room, talk, &message(300)), FULL);
-        assert_eq!(asked(&mut room, talk, "", &["ada", "grace", "eve"])[1], MANY);
-        assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
+        assert_eq!(send_message(&mut room, talk, &message(300)), FULL);
+        assert_eq!(rcpt_replies(&mut room, talk, "", &["ada", "grace", "eve"])[1], MANY);
+        assert!(send_message(&mut room, talk, &message(300)).starts_with("250 "));
         assert_eq!(
-            asked(&mut room, talk, " SIZE=5", &["grace"]),
+            rcpt_replies(&mut room, talk, " SIZE=5", &["grace"]),
             ["250 2.1.5 Recipient OK"],
             "a wrong SIZE is accepted at RCPT"
         );
-        assert_eq!(given(&mut room, talk, &message(1100)), NEVER);
-        assert_eq!(asked(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
-        assert!(given(&mut room, talk, &message(100)).starts_with("250 "));
+        assert_eq!(send_message(&mut room, talk, &message(1100)), NEVER);
+        assert_eq!(rcpt_replies(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
+        assert!(send_message(&mut room, talk, &message(100)).starts_with("250 "));
         room.close(talk);
         assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
         room.until_nothing_is_in_use();
@@ -232,7 +240,7 @@ fn concurrent_messages_are_accepted_up_to_the_quota() {
         let mut talks: Vec<Talk> = (0..3).map(|_| greeted(&mut room)).collect();
         for talk in &mut talks {
             assert_eq!(
-                asked(&mut room, talk, " SIZE=400000", &["grace"]),
+                rcpt_replies(&mut room, talk, " SIZE=400000", &["grace"]),
                 ["250 2.1.5 Recipient OK"]
             );
             assert!(room.smtp(talk, "DATA").starts_with("354 "));

@@ -177,12 +177,12 @@ fn a_report_waits_for_quota_and_arrives_once() {
         world.pass(&mut room, 600);
         (0..days).for_each(|_| world.pass(&mut room, 86_400));
         assert_eq!(world.inbox(&mut room, "ada").len(), 2);
-        let named = world.peer.named;
+        let named = world.peer.rcpt_count;
         world.pass(&mut room, 6 * 3600);
         assert!(
-            world.peer.named - named <= 20,
+            world.peer.rcpt_count - named <= 20,
             "the host is not asked all the time: {}",
-            world.peer.named - named
+            world.peer.rcpt_count - named
         );
         remove_first(&mut room, "ada");
         world.pass(&mut room, 5 * 3600);
@@ -306,9 +306,9 @@ fn a_report_without_space_is_tried_once_an_hour() {
     world.pass(&mut room, 6 * 86_400);
     let entries = room.engines.queue_entries();
     assert!(entries > 0, "all reports found space");
-    let before = world.peer.named;
+    let before = world.peer.rcpt_count;
     world.pass(&mut room, 86_400);
-    let tries = (world.peer.named - before) / entries;
+    let tries = (world.peer.rcpt_count - before) / entries;
     assert!((20..=25).contains(&tries), "{tries} tries a day of each of {entries}");
     (0..8).for_each(|_| remove_first(&mut room, "grace"));
     world.pass(&mut room, 2 * 3600);

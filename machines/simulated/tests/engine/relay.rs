@@ -65,18 +65,22 @@ pub(super) struct Taken {
     pub(super) parameters: Vec<String>,
     pub(super) content: Vec<u8>,
     /// Whether the message came over TLS.
-    pub(super) is_sealed: bool,
+    pub(super) is_over_tls: bool,
 }
 
 /// One connection of the peer.
 pub(super) struct Conversation {
     pub(super) connection: Connection,
     pub(super) is_greeted: bool,
-    pub(super) is_thought_over: bool,
+    /// A complete message waits for its reply until the peer's behaviour changes
+    /// ([`Mood::Thinks`]).
+    pub(super) awaits_reply: bool,
     /// When the next line of a dripping greeting is due.
     drips_at: Instant,
     pub(super) heard: Vec<u8>,
+    /// The client is sending a message: DATA was answered with 354.
     pub(super) is_message: bool,
+    /// The message of the current transaction.
     pub(super) open: Taken,
     /// The number of messages that this connection has carried.
     messages: usize,
@@ -88,16 +92,15 @@ pub(super) struct Conversation {
 pub(super) struct Peer {
     pub(super) mood: Mood,
     pub(super) tls_behaviour: TlsBehaviour,
-    /// The certificate that the peer presents.
-    pub(super) shows: fn() -> Trust,
-    /// `greeted`: how often a client has sent EHLO in clear text. `asked`: how often a client has
-    /// sent STARTTLS.
-    pub(super) greeted: usize,
-    pub(super) asked: usize,
+    /// Makes the certificate that the peer presents.
+    pub(super) presented: fn() -> Trust,
+    /// The number of EHLO commands in clear text, and of STARTTLS commands.
+    pub(super) ehlo_count: usize,
+    pub(super) starttls_count: usize,
     pub(super) conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
-    /// How often a client has named a recipient.
-    pub(super) named: usize,
+    /// The number of RCPT commands.
+    pub(super) rcpt_count: usize,
     /// `accepted`: how often the peer has accepted a connection. `messages_max`: the most messages
     /// of one connection.
     pub(super) accepted: usize,
@@ -110,17 +113,18 @@ pub(super) fn nothing() -> Taken {
         to: Vec::new(),
         parameters: Vec::new(),
         content: Vec::new(),
-        is_sealed: false,
+        is_over_tls: false,
     }
 }
 
 impl Conversation {
+    /// A connection that no client has opened yet.
     pub(super) fn awaited(room: &mut Room) -> Conversation {
         let connection = room.hosts[PEER].listen(25);
         Conversation {
             connection,
             is_greeted: false,
-            is_thought_over: false,
+            awaits_reply: false,
             drips_at: room.machine.now,
             heard: Vec::new(),
             is_message: false,
@@ -153,7 +157,7 @@ impl Conversation {
                 self.open = Taken {
                     from: path(),
                     parameters,
-                    is_sealed: self.tls_layer.is_on(),
+                    is_over_tls: self.tls_layer.is_on(),
                     ..nothing()
                 };
                 "250 2.1.0 OK\r\n"
@@ -188,12 +192,12 @@ impl Peer {
         Peer {
             mood,
             tls_behaviour,
-            shows: shown,
-            greeted: 0,
-            asked: 0,
+            presented: shown,
+            ehlo_count: 0,
+            starttls_count: 0,
             conversations,
             taken: Vec::new(),
-            named: 0,
+            rcpt_count: 0,
             accepted: 0,
             messages_max: 0,
         }
@@ -209,12 +213,12 @@ impl Peer {
         let Peer {
             mood,
             tls_behaviour,
-            shows,
-            greeted,
-            asked,
+            presented,
+            ehlo_count,
+            starttls_count,
             conversations,
             taken,
-            named,
+            rcpt_count,
             accepted,
             messages_max,
         } = self;
@@ -239,8 +243,8 @@ impl Peer {
                 if is_away { b"554 No mail here\r\n" } else { b"220 far.test ready\r\n" },
             );
         }
-        if talk.is_thought_over && *mood != Mood::Thinks {
-            talk.is_thought_over = false;
+        if talk.awaits_reply && *mood != Mood::Thinks {
+            talk.awaits_reply = false;
             taken.push(talk.open.clone());
             talk.say(room, b"250 2.0.0 Taken\r\n");
         }
@@ -269,7 +273,7 @@ impl Peer {
                 talk.heard.drain(..end + 3);
                 talk.is_message = false;
                 if [Mood::SwallowsAnswer, Mood::Thinks].contains(mood) {
-                    talk.is_thought_over = *mood == Mood::Thinks;
+                    talk.awaits_reply = *mood == Mood::Thinks;
                     continue;
                 }
                 taken.push(talk.open.clone());
@@ -282,17 +286,17 @@ impl Peer {
             let Some(end) = talk.heard.windows(2).position(|two| two == b"\r\n") else { return };
             let line: Vec<u8> = talk.heard.drain(..end + 2).take(end).collect();
             let line = String::from_utf8(line).expect("commands are text");
-            *named += usize::from(line.starts_with("RCPT"));
-            *greeted += usize::from(line.starts_with("EHLO") && !talk.tls_layer.is_on());
+            *rcpt_count += usize::from(line.starts_with("RCPT"));
+            *ehlo_count += usize::from(line.starts_with("EHLO") && !talk.tls_layer.is_on());
             let answer = talk.answer(&line, *mood, *tls_behaviour);
             talk.say(room, answer.as_bytes());
             if answer.starts_with("421 ") {
                 return room.hosts[PEER].close(connection);
             }
             if line == "STARTTLS" {
-                *asked += 1;
+                *starttls_count += 1;
                 assert_eq!(talk.heard, b"", "no clear text follows STARTTLS");
-                talk.tls_layer.begin(*tls_behaviour, &shows(), room, connection);
+                talk.tls_layer.begin(*tls_behaviour, &presented(), room, connection);
             }
         }
     }

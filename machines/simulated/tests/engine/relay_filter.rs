@@ -57,10 +57,12 @@ pub(super) struct Asked {
 pub(super) struct Filter {
     pub(super) mood: Mood,
     conversations: Vec<Conversation>,
+    /// The complete requests so far.
     pub(super) asked: Vec<Asked>,
-    /// `called`: how often a client has connected. `called_max`: the most connections at a time.
-    pub(super) called: usize,
-    pub(super) called_max: usize,
+    /// `connections_used`: the finished connections on which a client has sent data.
+    /// `connections_max`: the most open connections at a time.
+    pub(super) connections_used: usize,
+    pub(super) connections_max: usize,
 }
 
 impl Conversation {
@@ -84,25 +86,26 @@ impl Filter {
             mood: Mood::Says("no action", ""),
             conversations,
             asked: Vec::new(),
-            called: 0,
-            called_max: 0,
+            connections_used: 0,
+            connections_max: 0,
         }
     }
 
     fn serve(&mut self, room: &mut Room) {
         let is_open = |talk: &&Conversation| room.hosts[FILTER].is_open(talk.connection);
-        self.called_max = self.called_max.max(self.conversations.iter().filter(is_open).count());
+        self.connections_max =
+            self.connections_max.max(self.conversations.iter().filter(is_open).count());
         for index in 0..self.conversations.len() {
             self.speak(index, room);
         }
     }
 
     fn speak(&mut self, index: usize, room: &mut Room) {
-        let Filter { mood, conversations, asked, called, .. } = self;
+        let Filter { mood, conversations, asked, connections_used, .. } = self;
         let talk = &mut conversations[index];
         let connection = talk.connection;
         if room.hosts[FILTER].is_over(connection) {
-            *called += usize::from(!talk.heard.is_empty());
+            *connections_used += usize::from(!talk.heard.is_empty());
             *talk = Conversation::awaited(room);
             return;
         }

@@ -27,25 +27,27 @@ pub(super) enum Mood {
 pub(super) struct PolicyServer {
     connection: Connection,
     tls_layer: TlsLayer,
-    is_greeted: bool,
+    /// Whether the client has connected, and the server has started TLS.
+    has_tls_begun: bool,
     heard: Vec<u8>,
     pub(super) mood: Mood,
     pub(super) policy: String,
-    pub(super) shows: fn() -> Trust,
-    /// The server name of each request.
+    /// Makes the certificate that the server presents.
+    pub(super) presented: fn() -> Trust,
+    /// The server name (SNI) of each request.
     pub(super) asked: Vec<String>,
 }
 
 impl PolicyServer {
-    pub(super) fn new(policy: &str, shows: fn() -> Trust, room: &mut Room) -> PolicyServer {
+    pub(super) fn new(policy: &str, presented: fn() -> Trust, room: &mut Room) -> PolicyServer {
         PolicyServer {
             connection: room.hosts[PEER].listen(443),
             tls_layer: TlsLayer::default(),
-            is_greeted: false,
+            has_tls_begun: false,
             heard: Vec::new(),
             mood: Mood::Answers,
             policy: policy.to_string(),
-            shows,
+            presented,
             asked: Vec::new(),
         }
     }
@@ -54,7 +56,7 @@ impl PolicyServer {
         let connection = self.connection;
         if room.hosts[PEER].is_over(connection) {
             self.connection = room.hosts[PEER].listen(443);
-            (self.tls_layer, self.is_greeted) = (TlsLayer::default(), false);
+            (self.tls_layer, self.has_tls_begun) = (TlsLayer::default(), false);
             self.heard.clear();
             return;
         }
@@ -64,13 +66,13 @@ impl PolicyServer {
         if self.mood == Mood::Silent {
             return;
         }
-        if room.hosts[PEER].is_open(connection) && !self.is_greeted {
-            self.is_greeted = true;
-            self.tls_layer.show(&(self.shows)(), &TLS13, room);
+        if room.hosts[PEER].is_open(connection) && !self.has_tls_begun {
+            self.has_tls_begun = true;
+            self.tls_layer.start(&(self.presented)(), &TLS13, room);
         }
         let heard = self.tls_layer.heard(room, connection);
         self.heard.extend(heard);
-        if self.is_greeted && !room.hosts[PEER].is_open(connection) {
+        if self.has_tls_begun && !room.hosts[PEER].is_open(connection) {
             room.hosts[PEER].close(connection);
         }
         if !self.heard.ends_with(b"\r\n\r\n") {

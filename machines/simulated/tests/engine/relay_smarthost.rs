@@ -75,15 +75,16 @@ pub(super) struct Smarthost {
 }
 
 /// The state of a login at the smarthost.
-struct Ear<'a> {
+struct LoginHost<'a> {
     verifier: &'a Verifier,
     password: &'a str,
     nonce: String,
+    /// Whether the client has sent the right credentials.
     is_right: bool,
     signature: Option<ServerSignature>,
 }
 
-impl Host for Ear<'_> {
+impl Host for LoginHost<'_> {
     fn puzzle(&mut self, _: &str) -> Puzzle {
         self.verifier.puzzle(self.nonce.clone())
     }
@@ -154,7 +155,7 @@ impl Smarthost {
                 return room.hosts[PEER].abort(connection);
             }
             if self.tls_mode == SmarthostTls::Implicit {
-                talk.tls_layer.show(&self.trust, version, room);
+                talk.tls_layer.start(&self.trust, version, room);
             }
             let is_away = self.greeting == Greeting::SendsAway;
             talk.say(
@@ -197,7 +198,7 @@ impl Smarthost {
             talk.say(room, "220 2.0.0 Go on\r\n");
             match self.tls_mode {
                 SmarthostTls::Babbles => talk.say(room, "I speak no TLS\r\n"),
-                _ => talk.tls_layer.show(&self.trust, version, room),
+                _ => talk.tls_layer.start(&self.trust, version, room),
             }
             return true;
         }
@@ -227,7 +228,8 @@ impl Smarthost {
                 "530 5.7.0 Log in\r\n".to_string()
             }
             "MAIL" => {
-                talk.open = Taken { from: path(), is_sealed: talk.tls_layer.is_on(), ..nothing() };
+                talk.open =
+                    Taken { from: path(), is_over_tls: talk.tls_layer.is_on(), ..nothing() };
                 "250 2.1.0 OK\r\n".to_string()
             }
             "RCPT" => {
@@ -249,14 +251,15 @@ impl Smarthost {
             let mut derivation = Derivation::begin(password.as_bytes(), [5; 16]);
             std::iter::repeat_with(|| derivation.step())
                 .find_map(|made| made)
-                .expect("there is an end")
+                .expect("the derivation ends")
         });
         let nonce = format!("smart{}", room.turns);
-        let mut ear = Ear { verifier, password, nonce, is_right: false, signature: None };
+        let mut login_host =
+            LoginHost { verifier, password, nonce, is_right: false, signature: None };
         let talk = &mut self.conversations[index];
         let (mut exchange, answer) = match talk.login.take() {
             Some(mut exchange) => {
-                let answer = exchange.response_arrived(line.as_bytes(), &mut ear);
+                let answer = exchange.response_arrived(line.as_bytes(), &mut login_host);
                 (exchange, answer)
             }
             None => {
@@ -267,14 +270,14 @@ impl Smarthost {
                     Mechanism::named(mechanism.as_bytes()).expect("the mechanism is known"),
                 );
                 let answer = match words.next() {
-                    Some(first) => exchange.response_arrived(first.as_bytes(), &mut ear),
+                    Some(first) => exchange.response_arrived(first.as_bytes(), &mut login_host),
                     None => exchange.opening(),
                 };
                 (exchange, answer)
             }
         };
-        let answer = match (answer, ear.signature) {
-            (SaslStep::Complete, Some(signature)) if ear.is_right => {
+        let answer = match (answer, login_host.signature) {
+            (SaslStep::Complete, Some(signature)) if login_host.is_right => {
                 let (signed, answer) = Exchange::signed(&signature);
                 exchange = signed;
                 answer
@@ -286,7 +289,7 @@ impl Smarthost {
                 talk.login = Some(exchange);
                 format!("334 {}\r\n", String::from_utf8_lossy(&text))
             }
-            SaslStep::Complete if !ear.is_right => "535 5.7.8 No\r\n".to_string(),
+            SaslStep::Complete if !login_host.is_right => "535 5.7.8 No\r\n".to_string(),
             SaslStep::Complete | SaslStep::Acknowledged => {
                 talk.is_logged_in = true;
                 "235 2.7.0 Welcome\r\n".to_string()

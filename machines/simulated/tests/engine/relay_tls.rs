@@ -66,7 +66,9 @@ pub(super) struct TlsLayer {
     tls: Option<Box<ServerConnection>>,
     /// The server name that the client sent.
     pub(super) called: Option<String>,
+    /// When the next byte of a dripping handshake is due.
     drips_at: Option<machine::Instant>,
+    /// Whether the host closes the connection at the first data within TLS.
     hangs_up: bool,
 }
 
@@ -103,11 +105,11 @@ impl TlsLayer {
             | TlsBehaviour::Injects => return,
         };
         self.hangs_up = tls_behaviour == TlsBehaviour::HangsUpLater;
-        self.show(trust, version, room);
+        self.start(trust, version, room);
     }
 
     /// Starts TLS with this certificate and TLS version.
-    pub(super) fn show(
+    pub(super) fn start(
         &mut self,
         trust: &Trust,
         version: &'static SupportedProtocolVersion,
@@ -115,7 +117,7 @@ impl TlsLayer {
     ) {
         chance::seed(room.turns);
         self.tls = Some(Box::new(
-            ServerConnection::new(config(trust, version)).expect("it can be spoken"),
+            ServerConnection::new(config(trust, version)).expect("the settings are right"),
         ));
     }
 
@@ -195,7 +197,7 @@ fn config(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<Serv
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[version])
-        .expect("it is known");
+        .expect("the version is supported");
     let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("the key is valid");
     let chain = vec![trust.root.clone()];
     Arc::new(

@@ -93,10 +93,10 @@ fn a_client_that_never_reads_holds_little_and_is_closed() {
     let host = host_with_buffers(&mut room, 512);
     let deaf = room.connect_from(host, 25);
     let commands = b"EHLO client.test\r\n".repeat(2_000);
-    let mut said = 0;
+    let mut sent_bytes = 0;
     let start = room.machine.now;
     room.until("a minute has passed", |room| {
-        said += room.send_some(&deaf, &commands[said..]);
+        sent_bytes += room.send_some(&deaf, &commands[sent_bytes..]);
         room.machine.now.since(start) > Micros::from_secs(60)
     });
     assert!(room.engines.in_use().blocks < 80, "{:?}", room.engines.in_use());
@@ -232,7 +232,7 @@ fn vanished_clients_do_not_take_all_send_queues() {
     let mut room = small_room(6);
     let host = room.add_host();
     let talks: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
-    room.until("they are greeted", |room| room.engines.in_use().sessions == 60);
+    room.until("all clients have a session", |room| room.engines.in_use().sessions == 60);
     // The clients were accepted one by one. Now all of them send at the same time.
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.try_to_send(talk, b"EHLO client.test\r\n"));
@@ -263,8 +263,8 @@ fn stalled_transactions_do_not_block_others() {
     assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("451 4.3.2"));
     room.pass(Micros::from_secs(15));
     assert!(room.smtp(&mut talk, "MAIL FROM:<>").starts_with("250 "));
-    let told = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
-    assert!(told.take(1).all(|line| line.starts_with("421 ")));
+    let replies = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
+    assert!(replies.take(1).all(|line| line.starts_with("421 ")));
 }
 
 #[test]
@@ -344,8 +344,8 @@ fn stalled_messages_do_not_block_larger_ones() {
             .starts_with("250 ")
     );
     assert!(room.machine.now.since(before) < Micros::from_secs(30));
-    let told = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
-    assert!(told.take(1).all(|line| line.starts_with("421 ")));
+    let replies = idlers.iter_mut().filter_map(|idler| room.line_heard(idler));
+    assert!(replies.take(1).all(|line| line.starts_with("421 ")));
 }
 
 #[test]

@@ -91,8 +91,8 @@ fn prove(
 ) -> (ScramExchange, String) {
     let (mut scram, challenge) = begin(room, talk, scram_client, name, password);
     let answer = scram_client.answer(&mut scram, &challenge);
-    let said = room.smtp(talk, &answer);
-    (scram, said)
+    let server_reply = room.smtp(talk, &answer);
+    (scram, server_reply)
 }
 
 #[test]
@@ -137,8 +137,9 @@ fn scram_logins_work_on_every_core_and_after_a_restart() {
     for _ in 0..2 {
         for _ in 0..2 * CORES.min(4) {
             let mut talk = greeted(&mut room, 0);
-            let (scram, said) = prove(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");
-            assert_eq!(said, format!("334 {}", scram.server_final));
+            let (scram, server_reply) =
+                prove(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");
+            assert_eq!(server_reply, format!("334 {}", scram.server_final));
             assert_eq!(room.smtp(&mut talk, ""), IN);
             room.close(&talk);
         }
@@ -226,8 +227,8 @@ fn a_wrong_scram_proof_counts_like_a_wrong_password() {
     assert_eq!(waited, [2, 4, 8, 2, 4, 8, 2, 4, 8]);
     let mut owner = greeted(&mut room, 0);
     let before = room.machine.now;
-    let (scram, said) = prove(&mut room, &mut owner, &mut scram_client, "ada", "lovelace");
-    assert_eq!(said, format!("334 {}", scram.server_final));
+    let (scram, server_reply) = prove(&mut room, &mut owner, &mut scram_client, "ada", "lovelace");
+    assert_eq!(server_reply, format!("334 {}", scram.server_final));
     assert_eq!(room.smtp(&mut owner, ""), IN);
     assert!(room.machine.now.since(before) < Micros::from_secs(1), "the owner is let in at once");
     room.part(owner);

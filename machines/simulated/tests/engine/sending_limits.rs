@@ -68,7 +68,7 @@ fn submit(room: &mut Room, login: &str, to: &[&str]) -> String {
     reply
 }
 
-fn told(room: &Room) -> Vec<&str> {
+fn limit_lines(room: &Room) -> Vec<&str> {
     room.machine
         .console
         .iter()
@@ -85,11 +85,11 @@ fn the_daily_message_limit_is_enforced_and_announced_once() {
         for _ in 0..4 {
             assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with("250 "));
         }
-        assert_eq!(told(&room), [""; 0]);
+        assert_eq!(limit_lines(&room), [""; 0]);
         for _ in 0..3 {
             assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
             assert_eq!(
-                told(&room),
+                limit_lines(&room),
                 ["limits: ada@barepost.test has reached its limit of 4 messages a day"]
             );
         }
@@ -103,7 +103,7 @@ fn the_daily_message_limit_is_enforced_and_announced_once() {
             assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with("250 "));
         }
         assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
-        assert_eq!(told(&room).len(), 2);
+        assert_eq!(limit_lines(&room).len(), 2);
     }
 }
 
@@ -132,14 +132,14 @@ fn the_daily_limit_of_new_recipients_is_enforced() {
         (ADA, &["4@far.test"], "250 "),
         (ADA, &["4@far.test"], MANY),
     ] {
-        let said = submit(&mut room, login, to);
-        assert!(said.starts_with(reply), "{to:?}: {said}");
+        let last_reply = submit(&mut room, login, to);
+        assert!(last_reply.starts_with(reply), "{to:?}: {last_reply}");
     }
     let lines = [
         "limits: grace@barepost.test has reached its limit of 5 new recipients a day",
         "limits: ada@barepost.test has reached its limit of 3 new recipients a day",
     ];
-    assert_eq!(told(&room), lines);
+    assert_eq!(limit_lines(&room), lines);
     room.pass(Micros::from_secs(86_400));
     for (to, reply) in [
         ("4@far.test", "250 "),
@@ -148,8 +148,8 @@ fn the_daily_limit_of_new_recipients_is_enforced() {
         ("10@far.test", "250 "),
         ("11@far.test", MANY),
     ] {
-        let said = submit(&mut room, ADA, &[to]);
-        assert!(said.starts_with(reply), "{to}: {said}");
+        let last_reply = submit(&mut room, ADA, &[to]);
+        assert!(last_reply.starts_with(reply), "{to}: {last_reply}");
     }
 }
 
@@ -210,7 +210,7 @@ fn webmail_messages_count_against_the_limits() {
     );
     assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
     assert_eq!(
-        told(&room),
+        limit_lines(&room),
         ["limits: ada@barepost.test has reached its limit of 3 new recipients a day"]
     );
 }

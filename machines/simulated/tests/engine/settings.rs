@@ -244,7 +244,7 @@ fn an_unused_session_expires_after_two_weeks() {
 }
 
 /// Whether POP3 accepts this password, on a new connection.
-pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
+pub(super) fn accepts_password(room: &mut Room, password: &str) -> bool {
     let mut talk = room.connect(110);
     assert!(room.line(&mut talk).starts_with("+OK"));
     assert!(room.pop3(&mut talk, "USER ada").starts_with("+OK"));
@@ -254,7 +254,7 @@ pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
 }
 
 /// Whether SCRAM over POP3 accepts this password.
-fn is_proved(room: &mut Room, password: &str) -> bool {
+fn accepts_scram(room: &mut Room, password: &str) -> bool {
     let mut scram_client = ScramClient::default();
     let mut talk = room.connect(110);
     assert!(room.line(&mut talk).starts_with("+OK"));
@@ -292,7 +292,7 @@ fn a_changed_password_applies_at_once_on_every_core() {
         browser.log_in(&mut room, "ada", "lovelace");
     }
     assert!(
-        lets_in(&mut room, "lovelace") && !is_proved(&mut room, "lovelace"),
+        accepts_password(&mut room, "lovelace") && !accepts_scram(&mut room, "lovelace"),
         "SCRAM needs a verifier, which a hash does not give"
     );
     let before = room.machine.now;
@@ -316,9 +316,9 @@ fn a_changed_password_applies_at_once_on_every_core() {
     assert_eq!(ada.cookie, cookie);
     let check = |room: &mut Room, ada: &mut Browser, second_browser: &mut Browser| {
         for _ in 0..2 {
-            assert!(lets_in(room, "analytical") && !lets_in(room, "lovelace"));
+            assert!(accepts_password(room, "analytical") && !accepts_password(room, "lovelace"));
         }
-        assert!(is_proved(room, "analytical") && !is_proved(room, "lovelace"));
+        assert!(accepts_scram(room, "analytical") && !accepts_scram(room, "lovelace"));
         // The delays for wrong passwords took so long that the connections have timed out.
         forget_connections(&mut [&mut *ada, &mut *second_browser]);
         assert!(asks_for_login(&second_browser.get(room, "/mail/box/1")));
@@ -337,8 +337,11 @@ fn a_changed_password_applies_at_once_on_every_core() {
         room = again(room, seed, &trust, &configured);
         forget_connections(&mut [&mut ada]);
         assert_eq!(room.console_says("the password of ada@barepost.test was set"), seed == 32);
-        assert!(lets_in(&mut room, "configured anew") && !lets_in(&mut room, "analytical"));
-        assert!(is_proved(&mut room, "configured anew"));
+        assert!(
+            accepts_password(&mut room, "configured anew")
+                && !accepts_password(&mut room, "analytical")
+        );
+        assert!(accepts_scram(&mut room, "configured anew"));
         assert!(asks_for_login(&ada.get(&mut room, "/mail/box/1")));
     }
     ada.log_in(&mut room, "ada", "configured anew");
@@ -347,7 +350,10 @@ fn a_changed_password_applies_at_once_on_every_core() {
             .contains("Password changed.")
     );
     let mut room = again(room, 34, &trust, &configured);
-    assert!(lets_in(&mut room, "difference") && !lets_in(&mut room, "configured anew"));
+    assert!(
+        accepts_password(&mut room, "difference")
+            && !accepts_password(&mut room, "configured anew")
+    );
 }
 
 #[test]
@@ -366,5 +372,5 @@ fn a_password_change_needs_the_token_of_the_session() {
     assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 403);
     ada.cookie = Some(format!("{}AAAA", &cookie[..cookie.len() - 4]));
     assert!(asks_for_login(&ada.send(&mut room, "/mail/settings", &fields)));
-    assert!(lets_in(&mut room, "lovelace") && !lets_in(&mut room, "analytical"));
+    assert!(accepts_password(&mut room, "lovelace") && !accepts_password(&mut room, "analytical"));
 }

@@ -86,7 +86,9 @@ fn a_webmail_message_is_signed_once_for_all_recipients() {
                 write(&mut room, &mut ada, "bob@far.test, grace@barepost.test", "", text, files);
             let words = if hold.is_empty() { "Sending…" } else { "Message sent." };
             assert!(page.contains(words), "{page}");
-            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.until(&mut room, "the message has arrived", |world, _| {
+                world.peer.taken.len() > number
+            });
             world.pass(&mut room, 5);
             let now = room.machine.wall_clock();
             let left = String::from_utf8(world.peer.taken[number].content.clone())
@@ -174,7 +176,7 @@ fn a_message_sent_again_after_an_undo_is_signed_anew() {
     let token = ada.get(&mut room, "/mail/compose").token();
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &what)]).text();
     let draft = between(&back, "name=\"draft\" value=\"", "\"").expect("the page has a draft");
-    let carried = between(&back, "name=\"carry\" value=\"", "\"").expect("it has a file");
+    let carried = between(&back, "name=\"carry\" value=\"", "\"").expect("the draft has a file");
     assert!(back.contains("First.") && !back.contains("DKIM"), "{back}");
     let form = [
         ("token", token.as_str()),
@@ -198,7 +200,7 @@ fn a_message_sent_again_after_an_undo_is_signed_anew() {
 #[test]
 fn a_held_message_keeps_its_signature_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
-    let (mut steps, mut nights, mut sent) = (0, 0, 0);
+    let (mut steps, mut cuts, mut sent) = (0, 0, 0);
     loop {
         let (mut room, mut world) = serving_signed(744, Mood::RefusesForNow, &trust, keys());
         let mut ada = logged_in(&mut room, &trust, "0");
@@ -227,13 +229,13 @@ fn a_held_message_keeps_its_signature_at_any_power_cut() {
             );
             assert!(message.as_bytes() == world.peer.taken[0].content, "after {steps} steps");
         }
-        (nights, sent) = (nights + 1, sent + inbox.len());
+        (cuts, sent) = (cuts + 1, sent + inbox.len());
         if is_over {
             break;
         }
         steps += 1 + steps / 20;
     }
-    assert!(nights > 30 && sent > 10 && sent < nights, "{sent} of {nights}");
+    assert!(cuts > 30 && sent > 10 && sent < cuts, "{sent} of {cuts}");
 }
 
 #[test]
@@ -276,11 +278,15 @@ fn handlers_and_sessions_take_turns_to_sign() {
         let ada = &mut browsers[0];
         ada.get(&mut room, "/mail/compose");
         ada.begin(&mut room, "/mail/compose", &form(0));
-        room.until("it is being signed", |room| room.engines.in_use().kept_for_signatures > 0);
+        room.until("the message is being signed", |room| {
+            room.engines.in_use().kept_for_signatures > 0
+        });
         (0..steps).for_each(|_| room.step());
-        let gone = ada.connection.take().expect("it was connected");
+        let gone = ada.connection.take().expect("the browser was connected");
         room.abort(&gone.talk);
-        room.until("nothing is kept", |room| room.engines.in_use().kept_for_signatures == 0);
+        room.until("no memory for signatures is in use", |room| {
+            room.engines.in_use().kept_for_signatures == 0
+        });
     }
     browsers.iter_mut().for_each(|ada| ada.hang_up(&mut room));
     room.until_nothing_is_in_use();

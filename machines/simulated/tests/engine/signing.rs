@@ -35,7 +35,7 @@ pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(SignatureReason, Al
     while verdicts.len() < message.signatures() {
         match message.verify(verdicts.len(), &knowledge, now) {
             Ok(verdict) => {
-                let signer = verdict.signer.expect("it can be read");
+                let signer = verdict.signer.expect("the signature names a signer");
                 assert_eq!(signer.domain, domain);
                 verdicts.push((verdict.reason, signer.algorithm));
             }
@@ -203,10 +203,12 @@ fn signing_does_one_signature_per_turn() {
                 .as_bytes(),
         );
     }
-    room.until("some are being signed", |room| room.engines.in_use().kept_for_signatures > 0);
+    room.until("some messages are being signed", |room| {
+        room.engines.in_use().kept_for_signatures > 0
+    });
     let mut kept = room.engines.in_use().kept_for_signatures;
     let (mut steps, mut most) = (0, kept);
-    room.until("all are signed", |room| {
+    room.until("all messages are signed", |room| {
         let now = room.engines.in_use().kept_for_signatures;
         most = most.max(now);
         steps += u32::from(now < kept);
@@ -228,7 +230,9 @@ fn signing_does_one_signature_per_turn() {
             (message_from("ada@barepost.test").replace("\r\n.\r\n", "\r\n..\r\n") + ".\r\n")
                 .as_bytes(),
         );
-        room.until("it is being signed", |room| room.engines.in_use().kept_for_signatures > 0);
+        room.until("the message is being signed", |room| {
+            room.engines.in_use().kept_for_signatures > 0
+        });
         (0..number).for_each(|_| room.step());
         room.abort(&talk);
         room.until_nothing_is_in_use();
@@ -275,7 +279,9 @@ fn signatures_are_on_top_for_remote_and_local_recipients() {
             [message_from("ada@barepost.test"), large, unsigned].into_iter().enumerate()
         {
             world.submit(&mut room, &["bob@far.test", "grace@barepost.test"], message.as_bytes());
-            world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
+            world.until(&mut room, "the message has arrived", |world, _| {
+                world.peer.taken.len() > number
+            });
             world.pass(&mut room, 60);
             let now = room.machine.wall_clock();
             let (is_signed, (_, body)) =

@@ -185,8 +185,10 @@ fn a_message_without_a_readable_author_goes_to_junk() {
         send(&mut room, &mut server, "me@far.test", &format!("{claims}{own}")).starts_with("250 ")
     );
     let messages = messages_of(&room, "ada");
-    let (_, stored) =
-        messages.iter().find(|(mailbox, _)| *mailbox == INBOX).expect("it is in the inbox");
+    let (_, stored) = messages
+        .iter()
+        .find(|(mailbox, _)| *mailbox == INBOX)
+        .expect("the message is in the inbox");
     let stored = String::from_utf8_lossy(stored);
     assert!(stored.ends_with(&format!("+0000\r\n{own}")), "{stored}");
     room.until_nothing_is_in_use();

@@ -52,7 +52,7 @@ fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> TlsStream {
 
 /// Checks that the session has lost its state from before TLS, and has sent no data without a
 /// request.
-fn is_new(room: &mut Room, port: u16, tls_stream: &mut TlsStream) {
+fn expect_new_session(room: &mut Room, port: u16, tls_stream: &mut TlsStream) {
     if port == SMTP {
         assert_eq!(
             room.smtp_tls(tls_stream, "MAIL FROM:<a@b.test>"),
@@ -135,7 +135,7 @@ fn commands_after_starttls_in_its_segment_are_ignored() {
             room.send(&talk, format!("{}\r\n{injected}", command(port)).as_bytes());
             assert!(is_welcome(&room.line(&mut talk)));
             let mut tls_stream = room.start_tls(talk, &client);
-            is_new(&mut room, port, &mut tls_stream);
+            expect_new_session(&mut room, port, &mut tls_stream);
             leave(&mut room, tls_stream);
         }
     }
@@ -154,7 +154,7 @@ fn commands_buffered_after_starttls_are_ignored() {
             room.send(&talk, &all.as_bytes()[cut..]);
             assert!(is_welcome(&room.line(&mut talk)));
             let mut tls_stream = room.start_tls(talk, &client);
-            is_new(&mut room, port, &mut tls_stream);
+            expect_new_session(&mut room, port, &mut tls_stream);
             leave(&mut room, tls_stream);
         }
     }
@@ -168,7 +168,7 @@ fn commands_buffered_after_starttls_are_ignored() {
     assert!(is_welcome(&room.line(&mut talk)));
     room.pass(Micros::from_millis(5));
     let mut tls_stream = room.start_tls(talk, &client);
-    is_new(&mut room, SMTP, &mut tls_stream);
+    expect_new_session(&mut room, SMTP, &mut tls_stream);
     leave(&mut room, tls_stream);
     let mut talk = greeted(&mut room, POP3);
     room.send(&talk, b"USER ada\r\nPASS guess\r\nSTLS\r\nUSER ada\r\nPASS lovelace\r\n");
@@ -176,7 +176,7 @@ fn commands_buffered_after_starttls_are_ignored() {
     assert!(room.line(&mut talk).starts_with("-ERR [AUTH]"));
     assert!(is_welcome(&room.line(&mut talk)));
     let mut tls_stream = room.start_tls(talk, &client);
-    is_new(&mut room, POP3, &mut tls_stream);
+    expect_new_session(&mut room, POP3, &mut tls_stream);
     leave(&mut room, tls_stream);
 }
 
@@ -229,7 +229,7 @@ fn session_tickets_are_issued_on_pop3_and_not_on_smtp() {
     for (port, later) in [(SMTP, HandshakeKind::Full), (POP3, HandshakeKind::Resumed)] {
         for time in 0..3 {
             let mut tls_stream = begun(&mut room, port, &client);
-            is_new(&mut room, port, &mut tls_stream);
+            expect_new_session(&mut room, port, &mut tls_stream);
             let expected = if time == 0 { HandshakeKind::Full } else { later };
             assert_eq!(tls_stream.tls.handshake_kind(), Some(expected), "port {port}");
             leave(&mut room, tls_stream);

@@ -62,10 +62,10 @@ impl Stopper {
         let tls_stream = room.connect_tls_from(host, port, client);
         let mut stopper = Stopper { stop, tls_stream, unsaid: Vec::new(), has_stopped: false };
         match stop {
-            Stop::BeforeHello => stopper.stops_after(|_| 0),
-            Stop::InHeader => stopper.stops_after(|_| 3),
-            Stop::InHello => stopper.stops_after(|length| length / 2),
-            Stop::AfterHello => stopper.stops_after(|length| length),
+            Stop::BeforeHello => stopper.stop_after(|_| 0),
+            Stop::InHeader => stopper.stop_after(|_| 3),
+            Stop::InHello => stopper.stop_after(|length| length / 2),
+            Stop::AfterHello => stopper.stop_after(|length| length),
             Stop::InFinished => stopper.flight(|length| length),
             Stop::BeforeHelloOnRequest | Stop::InHelloOnRequest => {
                 stopper.unsaid.extend(b"STARTTLS\r\n")
@@ -86,13 +86,13 @@ impl Stopper {
     }
 
     /// As [`Stopper::flight`], and then stops.
-    fn stops_after(&mut self, part: fn(usize) -> usize) {
+    fn stop_after(&mut self, part: fn(usize) -> usize) {
         self.flight(part);
         self.has_stopped = true;
     }
 
     /// Whether the client has sent everything that it sends before it stops.
-    fn is_there(&self) -> bool {
+    fn has_sent_all(&self) -> bool {
         self.has_stopped && self.unsaid.is_empty()
     }
 
@@ -107,7 +107,7 @@ impl Stopper {
         if self.stop != Stop::InFinished {
             if String::from_utf8_lossy(&talk.heard).contains("220 2.0.0 Ready to start TLS\r\n") {
                 let is_half = self.stop == Stop::InHelloOnRequest;
-                self.stops_after(if is_half { |length| length / 2 } else { |_| 0 });
+                self.stop_after(if is_half { |length| length / 2 } else { |_| 0 });
             }
             return;
         }
@@ -122,13 +122,13 @@ impl Stopper {
         if !tls.is_handshaking()
             || is_old && tls.wants_write() && self.unsaid.is_empty() && !heard.is_empty()
         {
-            self.stops_after(|length| length - 10);
+            self.stop_after(|length| length - 10);
         }
     }
 }
 
 /// Requests the page, and checks that it arrives.
-fn is_served(room: &mut Room, tls_stream: &mut TlsStream) {
+fn expect_page(room: &mut Room, tls_stream: &mut TlsStream) {
     room.complete_handshake(tls_stream);
     assert!(
         !room.has_hung_up(&mut tls_stream.talk),
@@ -137,24 +137,24 @@ fn is_served(room: &mut Room, tls_stream: &mut TlsStream) {
     );
     room.send_tls(tls_stream, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     assert_eq!(room.line_tls(tls_stream), "HTTP/1.1 200 OK");
-    room.until_tls(tls_stream, "the page is there", |tls_stream| {
+    room.until_tls(tls_stream, "the page has arrived", |tls_stream| {
         tls_stream.heard.ends_with(b"Index")
     });
     tls_stream.heard.clear();
 }
 
 /// Checks that a new client is served, or is refused at once and served when it tries again.
-fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
+fn expect_newcomer_served(room: &mut Room, client: &Arc<ClientConfig>) {
     for _ in 0..20 {
         let mut tls_stream = room.connect_tls(443, client);
-        room.until("it is served or sent away", |room| {
+        room.until("the client is served or refused", |room| {
             room.exchange(&mut tls_stream);
             let has_answered = room.hosts[0].has_answered(tls_stream.talk.connection);
             !tls_stream.tls.is_handshaking()
                 || has_answered && room.has_hung_up(&mut tls_stream.talk)
         });
         if !tls_stream.tls.is_handshaking() {
-            is_served(room, &mut tls_stream);
+            expect_page(room, &mut tls_stream);
             return room.close_tls(tls_stream);
         }
         room.abort(&tls_stream.talk);
@@ -179,16 +179,20 @@ fn vanished_handshakes_do_not_block_others() {
             tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
             assert_eq!(room.send_some(&tls_stream.talk, &hello), hello.len());
         }
-        room.until("all have begun", |room| room.engines.in_use().handshakes == VANISHING);
+        room.until("all handshakes have begun", |room| {
+            room.engines.in_use().handshakes == VANISHING
+        });
         if has_answered {
             room.step();
         }
         crowd.iter().for_each(|tls_stream| room.abort(&tls_stream.talk));
-        room.until("nothing of theirs is left", |room| room.engines.in_use() == InUse::default());
+        room.until("the server holds nothing for the stopped clients", |room| {
+            room.engines.in_use() == InUse::default()
+        });
         let outcomes = room.engines.handshakes();
         assert_eq!((outcomes.given_up, outcomes.established), (VANISHING as u64, 0), "{outcomes}");
         let mut tls_stream = room.connect_tls(443, &browser);
-        is_served(&mut room, &mut tls_stream);
+        expect_page(&mut room, &mut tls_stream);
         room.finish_tls(tls_stream);
     }
 }
@@ -200,7 +204,7 @@ fn a_thousand_stopped_handshakes_leave_nothing_behind() {
     let clients =
         BOTH.iter().map(|version| Arc::new(client_of(&trust, &[], &[version]))).collect::<Vec<_>>();
     let mut established = room.connect_tls(443, &browser);
-    is_served(&mut room, &mut established);
+    expect_page(&mut room, &mut established);
     room.pass(Micros::from_secs(1));
     let before = room.engines.in_use();
     assert_eq!((before.handshakes, before.tls_connections, before.blocks), (0, 1, 0));
@@ -218,15 +222,17 @@ fn a_thousand_stopped_handshakes_leave_nothing_behind() {
             crowd.iter_mut().for_each(|stopper| stopper.goes_on(&mut room));
             room.pass(Micros::from_millis(5));
         }
-        is_served(&mut room, &mut established);
-        a_newcomer_is_served(&mut room, &browser);
+        expect_page(&mut room, &mut established);
+        expect_newcomer_served(&mut room, &browser);
         // The server waits 10 seconds for a client that sends nothing, and 10 more after STARTTLS.
         room.pass(Micros::from_secs(12));
         for stopper in &mut crowd {
-            let place =
-                STOPS.iter().position(|stop| *stop == stopper.stop).expect("it is one of them");
-            counts[place] += usize::from(stopper.is_there());
-            if stopper.is_there() {
+            let place = STOPS
+                .iter()
+                .position(|stop| *stop == stopper.stop)
+                .expect("the list has every point");
+            counts[place] += usize::from(stopper.has_sent_all());
+            if stopper.has_sent_all() {
                 assert!(
                     room.has_hung_up(&mut stopper.tls_stream.talk),
                     "{:?} is waited for",
@@ -236,9 +242,11 @@ fn a_thousand_stopped_handshakes_leave_nothing_behind() {
             room.abort(&stopper.tls_stream.talk);
         }
         let forget: Vec<Talk> = crowd.into_iter().map(|stopper| stopper.tls_stream.talk).collect();
-        room.until("nothing of theirs is left", |room| room.engines.in_use() == before);
+        room.until("the server holds nothing for the stopped clients", |room| {
+            room.engines.in_use() == before
+        });
         forget.iter().for_each(|talk| room.hosts[host].forget(talk.connection));
-        is_served(&mut room, &mut established);
+        expect_page(&mut room, &mut established);
         room.until("and nothing of this", |room| room.engines.in_use() == before);
     }
     // Some clients of a crowd are refused before they reach the point where they stop.

@@ -118,7 +118,7 @@ fn submission_adds_missing_fields_and_removes_bcc() {
             + " +0000\r\n".len();
         message[start..].to_string()
     });
-    let bare = messages.next().expect("there is a first");
+    let bare = messages.next().expect("there is a first message");
     let added = bare
         .strip_prefix("Subject: Bare\r\nFrom: ada@barepost.test\r\nDate: ")
         .and_then(|rest| rest.strip_suffix("\r\n\r\nBcc: a word\r\n"));
@@ -136,13 +136,13 @@ fn submission_adds_missing_fields_and_removes_bcc() {
             "From: Ada <ada@barepost.test>\r\nSubject: Whole\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\nWhole.\r\n"
         )
     );
-    let text = messages.next().expect("there is a third");
+    let text = messages.next().expect("there is a third message");
     assert!(
         text.starts_with("From: ada@barepost.test\r\nDate: ")
             && text.ends_with("@mail.barepost.test>\r\n\r\nA letter.\r\n"),
         "{text}"
     );
-    let short = messages.next().expect("there is a fourth");
+    let short = messages.next().expect("there is a fourth message");
     assert!(
         short.starts_with("Subject: No more\r\nFrom: ada@barepost.test\r\nDate: ")
             && short.ends_with("@mail.barepost.test>\r\n"),

@@ -119,7 +119,7 @@ fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
     for is_believed in [true, false] {
         let trust = Trust::new("mail.barepost.test");
         let believed = is_believed.then_some(trust.pem.as_slice());
-        let browser_authorities = Authorities::with(believed).expect("they are some");
+        let browser_authorities = Authorities::with(believed).expect("the certificates are valid");
         let papers = MachineKeys {
             certificates: vec![trust.certificate.clone()],
             browser_authorities,
@@ -129,18 +129,21 @@ fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
         let mut room =
             Room::with_papers(16, disk, usual_sizes(), CONFIGURATION, site(LARGE_BYTES), papers);
         room.until("the engine serves", |room| room.console_says("serving"));
-        let said = |line: String| line.starts_with("Strict-Transport-Security: ");
+        let is_hsts = |line: String| line.starts_with("Strict-Transport-Security: ");
         let mut tls_stream = room.connect_tls(443, &browser(&trust));
         room.send_tls(&mut tls_stream, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
         assert_eq!(room.line_tls(&mut tls_stream), "HTTP/1.1 200 OK");
         assert!(room.line_tls(&mut tls_stream).starts_with("Date: "));
-        assert_eq!(said(room.line_tls(&mut tls_stream)), is_believed);
+        assert_eq!(is_hsts(room.line_tls(&mut tls_stream)), is_believed);
         room.finish_tls(tls_stream);
         let mut talk = room.connect(80);
         room.send(&talk, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
         assert_eq!(room.line(&mut talk), "HTTP/1.1 200 OK", "pages are still served in clear text");
         assert!(room.line(&mut talk).starts_with("Date: "));
-        assert!(!said(room.line(&mut talk)), "HSTS is sent over TLS only (RFC 6797 section 7.2)");
+        assert!(
+            !is_hsts(room.line(&mut talk)),
+            "HSTS is sent over TLS only (RFC 6797 section 7.2)"
+        );
         room.part(talk);
     }
 }
@@ -345,7 +348,7 @@ fn handshakes_do_one_step_per_turn() {
     }
     let mut before = under_way(&room);
     assert_eq!(before.iter().sum::<usize>(), crowd.len());
-    room.until("all are served", |room| {
+    room.until("all clients are served", |room| {
         // At most one turn of each core is between two checks.
         let now = under_way(room);
         let most_done =
@@ -393,13 +396,13 @@ fn output_leaves_before_a_handshake_step() {
 fn without_a_certificate_tls_ports_are_closed() {
     let mut room = Room::new(11);
     let talk = room.connect(443);
-    room.until("it is refused", |room| room.hosts[0].is_over(talk.connection));
+    room.until("the connection is refused", |room| room.hosts[0].is_over(talk.connection));
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }
 
 #[test]
 fn an_expiring_certificate_is_announced_daily() {
-    let said = |days: u32| {
+    let announcements = |days: u32| {
         let trust = Trust::until("mail.barepost.test", days);
         let mut room =
             Room::with_certificates(14, site(LARGE_BYTES), vec![trust.certificate], usual_sizes());
@@ -415,10 +418,10 @@ fn an_expiring_certificate_is_announced_daily() {
             .count();
         (soon, lines.len() - soon)
     };
-    assert_eq!(said(30), (0, 0));
-    let (soon, gone) = said(10);
+    assert_eq!(announcements(30), (0, 0));
+    let (soon, gone) = announcements(10);
     assert_eq!((soon, gone), (4, 0), "at the start, and on each of three days");
-    let (soon, gone) = said(1);
+    let (soon, gone) = announcements(1);
     assert!(soon >= 1 && soon + gone == 4 && gone >= 2, "{soon} {gone}");
 }
 

@@ -30,13 +30,15 @@ fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<Tls
     for host in hosts.iter().cycle() {
         if first.len() == count || on_other_cores.len() == OTHER_CORES_MAX {
             on_other_cores.drain(..).for_each(|talk| room.abort(&talk));
-            room.until("they are ended", |room| room.engines.in_use().sessions == first.len());
+            room.until("the connections to other cores have ended", |room| {
+                room.engines.in_use().sessions == first.len()
+            });
         }
         if first.len() == count {
             break;
         }
         let talk = room.connect_from(*host, 443);
-        room.until("a core has it", |room| {
+        room.until("a core has the connection", |room| {
             room.engines.in_use().sessions > first.len() + on_other_cores.len()
         });
         if room.engines.in_use_on_each()[0].sessions > first.len() {

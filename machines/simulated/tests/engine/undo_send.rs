@@ -192,7 +192,8 @@ fn a_reply_sent_again_after_an_undo_marks_the_original() {
         people.grace.post(&mut room, "/mail/compose", &question).text().contains("Message sent.")
     );
     let asked = people.ada.get(&mut room, "/mail/download/1.1").text();
-    let identifier = between(&asked, "Message-ID: ", "\r\n").expect("it has one").to_string();
+    let identifier =
+        between(&asked, "Message-ID: ", "\r\n").expect("the message has a Message-ID").to_string();
     let written =
         |people: &mut People, room: &mut Room, [draft, answers]: [&str; 2], deed: &str| {
             let token = people.token.clone();

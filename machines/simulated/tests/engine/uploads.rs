@@ -34,13 +34,13 @@ fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
 
 /// A form as the browser sends it from our page: the text fields are before the files, and the
 /// button is after them.
-fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str) -> Vec<u8> {
+fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], button: &str) -> Vec<u8> {
     let words = [("token", token)]
         .into_iter()
         .chain(words.iter().copied())
         .flat_map(|(name, value)| field(name, value));
     let files = files.iter().flat_map(|(name, bytes)| file(name, bytes));
-    words.chain(files).chain(field("do", wish)).chain(*b"--=b--\r\n").collect()
+    words.chain(files).chain(field("do", button)).chain(*b"--=b--\r\n").collect()
 }
 
 const WORDS: [(&str, &str); 3] =
@@ -150,8 +150,9 @@ fn a_large_file_is_saved_with_a_draft_and_sent_whole() {
         let whole = large();
         let kept = ada.send(&form(&ada.token, &WORDS, &[("large.png", &whole)], "save"));
         let page = ada.follow(&kept);
-        let carried =
-            between(&page, "name=\"carry\" value=\"", "\"").expect("it goes along").to_string();
+        let carried = between(&page, "name=\"carry\" value=\"", "\"")
+            .expect("the draft has a file")
+            .to_string();
         let draft = between(&page, "name=\"draft\" value=\"", "\"")
             .expect("the page has a draft")
             .to_string();
@@ -430,7 +431,7 @@ fn uploads_per_account_are_limited_and_pages_still_answered() {
     assert_eq!(answer(&mut ada.room, &mut one_more).status, 503);
     ada.room.close_tls(one_more);
     assert_eq!(ada.drafts(), 0);
-    ada.room.abort(&begun.pop().expect("one").talk);
+    ada.room.abort(&begun.pop().expect("an upload has begun").talk);
     ada.room.pass(Micros::from_secs(1));
     let small = ada.send(&form(&ada.token, &WORDS, &[], "save"));
     assert_eq!(small.status, 303);

@@ -79,21 +79,21 @@ fn hears(room: &mut Room, talk: &mut Talk, words: &[u8]) {
 
 /// Goes through the steps before `last`, and through step `last` up to `moment`.
 fn converse(room: &mut Room, talk: &mut Talk, steps: &[Step], last: usize, moment: Moment) {
-    for (said, answer) in &steps[..last] {
-        room.send(talk, said);
+    for (command, answer) in &steps[..last] {
+        room.send(talk, command);
         hears(room, talk, answer);
     }
-    let (said, answer) = steps[last];
+    let (command, answer) = steps[last];
     match moment {
-        Moment::HalfSaid => room.send(talk, &said[..said.len() / 2]),
-        Moment::Said => room.send(talk, said),
+        Moment::HalfSaid => room.send(talk, &command[..command.len() / 2]),
+        Moment::Said => room.send(talk, command),
         Moment::DiskAtWork => {
             room.machine.disk.mood = Mood::Waits;
-            room.send(talk, said);
+            room.send(talk, command);
             room.pass(Micros::from_millis(100));
         }
         Moment::Answered => {
-            room.send(talk, said);
+            room.send(talk, command);
             hears(room, talk, answer);
         }
     }
@@ -227,7 +227,7 @@ fn a_stop_at_any_step_tells_clients_and_keeps_acknowledged_mail() {
                 while room.machine.disk.waiting() > 0 {
                     room.machine.disk.carry_out_next();
                 }
-                let asked_at = room.machine.now;
+                let stop_requested_at = room.machine.now;
                 room.until("the engine has stopped", |room| {
                     if room.has_hung_up(&mut talk) {
                         room.close(&talk);
@@ -236,17 +236,20 @@ fn a_stop_at_any_step_tells_clients_and_keeps_acknowledged_mail() {
                 });
                 assert_eq!(room.ended, Some(Ending::Asked));
                 assert!(
-                    room.machine.now.since(asked_at) < Micros::from_millis(7_500),
+                    room.machine.now.since(stop_requested_at) < Micros::from_millis(7_500),
                     "{port} {last} {moment:?}"
                 );
                 assert_eq!(room.engines.in_use(), InUse::default(), "{port} {last} {moment:?}");
                 room.listen(&mut talk);
                 let heard = String::from_utf8_lossy(&talk.heard).to_string();
-                let is_told =
+                let has_reply =
                     ["421 ", "221 ", "-ERR", "+OK"].iter().any(|word| heard.contains(word));
                 let has_quit = last + 1 == steps.len() && moment == Moment::Answered;
-                let has_not_come = last == 0 && moment != Moment::Answered;
-                assert!(is_told || has_quit || has_not_come, "{port} {last} {moment:?}: {heard}");
+                let is_before_greeting = last == 0 && moment != Moment::Answered;
+                assert!(
+                    has_reply || has_quit || is_before_greeting,
+                    "{port} {last} {moment:?}: {heard}"
+                );
                 let mut room = room.power_cut(last as u64);
                 assert!(messages_of(&mut room, "ada") <= 5);
             }

@@ -79,7 +79,7 @@ impl Browser {
 
     /// Receives the response to [`Browser::begin`].
     pub(super) fn finish(&mut self, room: &mut Room) -> Page {
-        let mut tls_stream = self.connection.take().expect("something was asked");
+        let mut tls_stream = self.connection.take().expect("a request was sent");
         let page = answer(room, &mut tls_stream);
         self.connection = Some(tls_stream);
         page
@@ -123,7 +123,7 @@ impl Browser {
 
     /// Receives the response to the last request, and stores its cookie.
     pub(super) fn answered(&mut self, room: &mut Room) -> Page {
-        let mut tls_stream = self.connection.take().expect("something was asked for");
+        let mut tls_stream = self.connection.take().expect("a request was sent");
         let page = answer(room, &mut tls_stream);
         for (name, value) in &page.fields {
             if name == "Set-Cookie" {
@@ -606,7 +606,7 @@ fn a_composed_message_survives_the_end_of_the_session() {
     }
     let kept = |page: &str| {
         between(page, "name=\"kept\" value=\"", "\"")
-            .expect("it is in the form")
+            .expect("the form has the kept message")
             .replace("&#38;", "&")
     };
     let wrong = [("name", "ada"), ("password", "guess"), ("kept", &kept(&text))];

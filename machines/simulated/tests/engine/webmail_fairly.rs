@@ -110,7 +110,7 @@ fn a_request_beyond_the_limit_is_refused_at_once() {
     room.machine.disk.mood = Mood::Waits;
     for (begin, end) in [(0, HANDLERS_MAX), (HANDLERS_MAX, REQUESTS_MAX)] {
         waiting[begin..end].iter_mut().for_each(|tls_stream| search(&mut room, tls_stream, &ada));
-        room.until("all wait", |room| {
+        room.until("all requests wait", |room| {
             waiting.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
             room.engines.in_use().webmail_requests == end
         });

@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// Checks that the message was saved, because the next page contains it.
-    fn is_kept(&mut self, room: &mut Room, text: &str, when: &str) {
+    fn assert_saved(&mut self, room: &mut Room, text: &str, when: &str) {
         let answer = self.browser.finish(room);
         assert_eq!(answer.status, 303, "{}", answer.text());
         let page = self.browser.get(room, answer.field("Location")).text();
@@ -69,7 +69,7 @@ fn two_windows_keep_their_own_drafts() {
             // The test reads the responses in both orders, because requests are not always handled
             // in the order of sending.
             for number in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-                windows[number].is_kept(
+                windows[number].assert_saved(
                     &mut room,
                     &texts[number],
                     &format!("round {round}, seed {seed}"),
@@ -86,7 +86,7 @@ fn two_windows_keep_their_own_drafts() {
         let [first, second] = &mut windows;
         first.begin(&mut room, &token, &texts[0], "send");
         second.begin(&mut room, &token, "Second at last", "save");
-        second.is_kept(&mut room, "Second at last", "while the other is sent");
+        second.assert_saved(&mut room, "Second at last", "while the other is sent");
         assert_eq!(first.browser.finish(&mut room).status, 303);
         room.pass(Micros::from_secs(12));
         let list = drafts(&mut room, second);
@@ -125,7 +125,7 @@ fn each_window_reports_and_undoes_its_own_actions() {
         let form = |key| {
             [("token", token.as_str()), ("here", "/mail/box/1"), ("key", key), ("do", "archive")]
         };
-        let [there, elsewhere] =
+        let [first_result, second_result] =
             [(&mut *first, "1.1"), (&mut *second, "1.2")].map(|(window, key)| {
                 let answer = window.send(&mut room, "/mail/act", &form(key));
                 assert_eq!(answer.status, 303, "{}", answer.text());
@@ -136,14 +136,18 @@ fn each_window_reports_and_undoes_its_own_actions() {
             None,
             "this window has done nothing"
         );
-        assert_eq!(undo(&second.get(&mut room, &elsewhere).text()), Some("4.2-2.1"));
-        let page = first.get(&mut room, &there).text();
+        assert_eq!(undo(&second.get(&mut room, &second_result).text()), Some("4.2-2.1"));
+        let page = first.get(&mut room, &first_result).text();
         assert_eq!(undo(&page), Some("4.1-1.1"), "{page}");
         assert!(
             page.contains("name=\"here\" value=\"/mail/box/1\""),
             "the page shows the same mailbox: {page}"
         );
-        assert_eq!(undo(&first.get(&mut room, &there).text()), None, "a notice is shown once");
+        assert_eq!(
+            undo(&first.get(&mut room, &first_result).text()),
+            None,
+            "a notice is shown once"
+        );
         let back =
             first.post(&mut room, "/mail/undo", &[("token", &token), ("what", "4.1-1.1")]).text();
         assert!(back.contains("First") && !back.contains("Second"), "{back}");

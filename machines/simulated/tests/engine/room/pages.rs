@@ -21,5 +21,6 @@ pub(crate) fn site(large_bytes: usize) -> Site {
     let index = ("/index.html".to_string(), file(b"Index"));
     let pack =
         http::pack(&BTreeMap::from([index, ("/large".to_string(), file(&large(large_bytes)))]));
-    Site::new(Box::leak(pack.expect("it is a site").into_boxed_slice())).expect("it is a site")
+    Site::new(Box::leak(pack.expect("the pages make a valid site").into_boxed_slice()))
+        .expect("the pages make a valid site")
 }

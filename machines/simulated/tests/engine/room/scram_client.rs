@@ -37,7 +37,10 @@ impl Asked {
         let message = text(challenge);
         let mut attributes = message.split(',');
         let mut next = |name| {
-            attributes.next().and_then(|attribute| attribute.strip_prefix(name)).expect("in order")
+            attributes
+                .next()
+                .and_then(|attribute| attribute.strip_prefix(name))
+                .expect("the attributes are in order")
         };
         let asked = Asked {
             nonce: next("r=").to_string(),

@@ -50,7 +50,7 @@ impl Trust {
         let key =
             KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key can be generated");
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        let mut parameters = CertificateParams::new(names).expect("names");
+        let mut parameters = CertificateParams::new(names).expect("the names are valid");
         let day = |number: i64| {
             date_time_ymd(2020, 1, 1) + Duration::from_secs((2192 + number) as u64 * 24 * 3600)
         };
