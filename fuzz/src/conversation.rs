@@ -23,8 +23,9 @@ pub(crate) trait Party {
 
     fn is_closed(&self) -> bool;
 
-    /// Gives the session the result that it waits for, and returns [`Waits::Served`]. Otherwise
-    /// returns what the session waits for. While `held`, slow results are not given.
+    /// Gives the session the result that it waits for, and returns [`Waits::Served`]. If the
+    /// session waits for no result, or if `held` and the result is slow, gives nothing, and returns
+    /// the state of the session.
     fn serve(&mut self, pace: Pace, held: bool) -> Waits;
 }
 
@@ -44,10 +45,14 @@ pub(crate) enum Waits {
 /// A conversation. It records the bytes that the session has taken, and keeps the other ones.
 pub(crate) struct Conversation<P> {
     pub(crate) party: P,
+    /// The bytes that the session has taken before its end.
     pub(crate) taken: Vec<u8>,
     pace: Pace,
+    /// The client's bytes of the current segment, which has not ended yet.
     pending: Vec<u8>,
+    /// The bytes that were offered to the session and not taken.
     kept: Vec<u8>,
+    /// Whether the script holds back slow results.
     held: bool,
 }
 

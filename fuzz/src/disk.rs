@@ -29,6 +29,8 @@ struct Input {
     changes: Vec<Change>,
     /// The sectors that cannot be read.
     unreadable: Vec<u16>,
+    /// The sizes of the messages that are stored on a disk that serves, in units of 200 bytes. Each
+    /// number also selects the account.
     mail: [u8; 3],
 }
 
@@ -97,6 +99,7 @@ fn read_everything(rig: &mut Rig) {
     }
 }
 
+/// Stores new messages, and checks them before and after a restart.
 fn use_and_reopen(mut rig: Rig, mail: [u8; 3]) {
     let mut kept = Vec::new();
     for (number, size) in (0_u8..).zip(mail) {

@@ -115,7 +115,8 @@ struct World {
     streams: BTreeMap<StreamId, Vec<u8>>,
     /// The waiting clients by number: the question, its time, and the host that causes it.
     waiting: BTreeMap<u32, (Question, Instant, u8)>,
-    asked: u32,
+    /// The number of clients so far.
+    asker_count: u32,
 }
 
 impl World {
@@ -123,7 +124,7 @@ impl World {
         let mut resolver = Resolver::new(LIMITS, [3; 16]);
         resolver.set_servers([server(0), server(1)], Instant::START);
         let (ports, streams, waiting) = Default::default();
-        World { resolver, now: Instant::START, ports, streams, waiting, asked: 0 }
+        World { resolver, now: Instant::START, ports, streams, waiting, asker_count: 0 }
     }
 
     fn perform(&mut self, action: &Action<'_>) {
@@ -172,12 +173,12 @@ impl World {
         let [name, kind] = [name, kind].map(|number| usize::from(number) % NAMES.len());
         let name = Name::parse(NAMES[name]).expect("a name");
         let question = Question { name, kind: KINDS[kind] };
-        self.asked += 1;
-        let asker = Asker { number: self.asked, host };
+        self.asker_count += 1;
+        let asker = Asker { number: self.asker_count, host };
         match self.resolver.ask(question.clone(), asker, self.now) {
             Some(answer) => check_kinds(&question, &answer),
             None => {
-                self.waiting.insert(self.asked, (question.clone(), self.now, host));
+                self.waiting.insert(self.asker_count, (question.clone(), self.now, host));
                 let of_host = self
                     .waiting
                     .values()

@@ -64,9 +64,11 @@ struct Server {
     session: Http2Session,
     world: World,
     reading: Reading,
+    /// The buffer space that the client frees whenever none is left.
     send_room: usize,
+    /// The number of bytes that the session has taken.
     taken: usize,
-    /// The bytes sent when the session waited for buffer space last.
+    /// The number of bytes that were sent when the session last waited for buffer space.
     sent_before: usize,
 }
 
@@ -141,7 +143,7 @@ impl Party for Server {
                     Some(_) => {
                         self.session.replied(program_reply(), &mut self.world);
                     }
-                    None => unreachable!("it waits for what it has asked"),
+                    None => unreachable!("the session has a request for the program"),
                 }
                 Waits::Served
             }

@@ -89,13 +89,13 @@ impl Party for Server {
         match self.session.waits_for() {
             Pop3WaitsFor::Bytes => return Waits::ForBytes,
             Pop3WaitsFor::Handshake | Pop3WaitsFor::Nothing => return Waits::ForNothing,
-            Pop3WaitsFor::SendRoom => self.room_comes(pace),
+            Pop3WaitsFor::SendRoom => self.give_room(pace),
             Pop3WaitsFor::Turn => self.session.resumed(&mut self.world),
             Pop3WaitsFor::Login | Pop3WaitsFor::Message | Pop3WaitsFor::Deletion if held => {
                 return Waits::ForAnswer;
             }
-            Pop3WaitsFor::Login => self.login_comes(),
-            Pop3WaitsFor::Message => self.message_comes(pace),
+            Pop3WaitsFor::Login => self.answer_login(),
+            Pop3WaitsFor::Message => self.give_message(pace),
             Pop3WaitsFor::Deletion => {
                 let result = self.world.delete();
                 self.session.deleted(result, &mut self.world);
@@ -112,17 +112,19 @@ impl Server {
         Server { session, world, settings, read: 0 }
     }
 
-    fn room_comes(&mut self, pace: Pace) {
+    /// Gives the session more buffer space.
+    fn give_room(&mut self, pace: Pace) {
         let room = more_room(pace, self.settings.send_room);
         self.world.send_room = self.world.send_room.saturating_add(room);
         if self.world.reading.is_some() {
-            self.message_comes(pace);
+            self.give_message(pace);
         } else {
             self.session.resumed(&mut self.world);
         }
     }
 
-    fn login_comes(&mut self) {
+    /// Gives the session the result of its login.
+    fn answer_login(&mut self) {
         let answer = self.world.log_in();
         let messages = self.world.messages.len() as u32;
         let bytes = self.world.messages.iter().map(|message| message.len() as u64).sum();
@@ -132,7 +134,8 @@ impl Server {
         );
     }
 
-    fn message_comes(&mut self, pace: Pace) {
+    /// Gives the session the next part of the message that it reads, or the end of the message.
+    fn give_message(&mut self, pace: Pace) {
         let reading =
             self.world.reading.clone().expect("the session waits for a message that it reads");
         let rest = &reading.bytes[self.read..];

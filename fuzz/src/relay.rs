@@ -44,17 +44,24 @@ struct Caller {
     client: SmtpClient,
     /// The number of bytes that arrive together.
     piece: usize,
+    /// The content of every message.
     message: &'static [u8],
     /// The declared width of the message, which may be wrong.
     content: ContentWidth,
+    /// The number of recipients of each message.
     recipients: u16,
+    /// The number of messages so far.
     messages: u16,
+    /// Whether the script holds back the bodies of messages.
     is_held: bool,
+    /// Whether the client waits for the next part of a body.
     wants_body: bool,
     is_over: bool,
     received: Vec<u8>,
     output: Vec<u8>,
+    /// The number of bytes of the present body that the client has taken.
     taken: usize,
+    /// The outcomes so far, by the number of the recipient.
     outcomes: Vec<(u16, DeliveryOutcome)>,
 }
 

@@ -104,7 +104,7 @@ impl Party for Server {
                 self.session.message_stored(result, &mut self.world);
             }
             SmtpWaitsFor::Sender => {
-                self.world.is_known = true;
+                self.world.is_sender_checked = true;
                 self.session.sender_known(&mut self.world);
             }
             SmtpWaitsFor::MessageRoom => {

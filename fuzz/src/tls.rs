@@ -54,7 +54,7 @@ pub fn run(data: &[u8]) {
     }
     let mut script = Script(script);
     while connection.step(&mut script).is_some() {}
-    connection.ends();
+    connection.finish();
 }
 
 /// The rest of a script.
@@ -187,7 +187,7 @@ impl DamagedConnection {
             4 => self.exchange(),
             5 => {
                 let [high, low] = [script.byte()?, script.byte()?];
-                self.bit_changes(usize::from(u16::from_be_bytes([high, low])));
+                self.change_bit(usize::from(u16::from_be_bytes([high, low])));
             }
             6 => {
                 let left = self.flight.len().saturating_sub(usize::from(script.byte()?) + 1);
@@ -209,17 +209,17 @@ impl DamagedConnection {
             }
             9 => {
                 let length = script.byte()?;
-                self.attacker_sends(&script.take(length));
+                self.send_as_attacker(&script.take(length));
             }
             10 => {
                 let (kind, length) = (script.byte()?, script.byte()?);
                 let payload = script.take(length);
                 let head = [20 + kind % 5, 3, 3, 0, payload.len() as u8];
-                self.attacker_sends(&[&head[..], &payload].concat());
+                self.send_as_attacker(&[&head[..], &payload].concat());
             }
             11 => {
                 self.renewals += 1;
-                let may_renew = self.is_new() && self.renewals <= RENEWALS_MAX;
+                let may_renew = self.may_renew_keys() && self.renewals <= RENEWALS_MAX;
                 if may_renew && self.wire.client.refresh_traffic_keys().is_ok() {
                     self.send_output(self.text.len());
                 }
@@ -249,7 +249,8 @@ impl DamagedConnection {
         Some(())
     }
 
-    fn is_new(&self) -> bool {
+    /// Whether the client may renew its keys: TLS 1.3, after the handshake, before the close.
+    fn may_renew_keys(&self) -> bool {
         let version = self.wire.client.protocol_version();
         version == Some(rustls::ProtocolVersion::TLSv1_3)
             && !self.wire.client.is_handshaking()
@@ -277,7 +278,8 @@ impl DamagedConnection {
         self.send_output(start);
     }
 
-    fn bit_changes(&mut self, place: usize) {
+    /// Inverts one bit of the flight.
+    fn change_bit(&mut self, place: usize) {
         let bits = self.flight.len() * 8;
         if bits == 0 {
             return;
@@ -286,8 +288,8 @@ impl DamagedConnection {
         self.was_damaged = true;
     }
 
-    /// Bytes of an attacker arrive, before the flight.
-    fn attacker_sends(&mut self, bytes: &[u8]) {
+    /// Lets bytes of an attacker arrive before the flight.
+    fn send_as_attacker(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -298,8 +300,8 @@ impl DamagedConnection {
         self.wire.arrive(bytes);
     }
 
-    /// Ends the script: the rest arrives, and all checks are done.
-    fn ends(&mut self) {
+    /// Ends the script: delivers all pending bytes, and makes the final checks.
+    fn finish(&mut self) {
         (0..3).for_each(|_| self.exchange());
         self.check();
         if self.was_damaged {

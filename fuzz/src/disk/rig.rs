@@ -35,10 +35,14 @@ pub(super) struct Rig {
     pub(super) store: Store,
     image: Image,
     unreadable: Vec<u64>,
+    /// The number of disk writes.
     pub(super) writes: u32,
+    /// The number of disk requests since the store was last idle.
     requests: u32,
+    /// The outcomes of the store's requests, by number.
     outcomes: BTreeMap<u32, Outcome>,
-    next: u32,
+    /// The number of the last request to the store.
+    last: u32,
 }
 
 fn limits() -> Limits {
@@ -56,7 +60,7 @@ impl Rig {
     pub(super) fn open(image: Image, unreadable: Vec<u64>, life: u8) -> Rig {
         let store = Store::new(limits(), Disk { sectors: SECTORS, durable: true }, [life; 32]);
         let outcomes = BTreeMap::new();
-        let mut rig = Rig { store, image, unreadable, writes: 0, requests: 0, outcomes, next: 0 };
+        let mut rig = Rig { store, image, unreadable, writes: 0, requests: 0, outcomes, last: 0 };
         rig.settle();
         assert!(rig.store.state() != store::State::Opening, "opening ends");
         rig
@@ -117,14 +121,14 @@ impl Rig {
     }
 
     fn continuation(&mut self) -> Continuation {
-        self.next += 1;
-        Continuation { frame: FrameId::new(self.next, 0), entry: EntryPoint(0) }
+        self.last += 1;
+        Continuation { frame: FrameId::new(self.last, 0), entry: EntryPoint(0) }
     }
 
     /// Runs the store until it is idle, and returns the outcome of the last request.
     fn answer(&mut self) -> Outcome {
         self.settle();
-        self.outcomes.remove(&self.next).expect("the request has an outcome")
+        self.outcomes.remove(&self.last).expect("the request has an outcome")
     }
 
     /// The account of an address. Creates the account if it does not exist.
@@ -188,9 +192,9 @@ impl Rig {
         let mut body = Vec::new();
         loop {
             let continuation = self.continuation();
-            let asked =
+            let requested =
                 self.store.read(account, INBOX, message.uid, body.len() as u32, continuation);
-            asked.map_err(Stopped::Refused)?;
+            requested.map_err(Stopped::Refused)?;
             match self.answer() {
                 Outcome::Body(part) => {
                     let is_progress = !part.bytes().is_empty() || message.octets == 0;

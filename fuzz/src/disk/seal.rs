@@ -10,7 +10,7 @@ use super::image::{Image, PAGES};
 const SUPERBLOCKS: [usize; 4] = [0, 8, PAGES - 8, PAGES - 4];
 const FIRST_SEGMENT_PAGE: usize = 24;
 
-/// 2^127 - 1.
+/// The modulus of the hash: the prime 2^127 - 1.
 const PRIME: u128 = u128::MAX >> 1;
 
 /// The hash of a record that consists of `parts` (section 1 of `docs/format.md`).
@@ -81,9 +81,9 @@ pub(super) fn renew(image: &mut Image) {
     }
 }
 
-/// Reduces a count that is close to the highest value that the store accepts. The next count would
-/// exceed this limit, and the store would lose mail. Only a holder of the key can write such a
-/// count, so the target does not test it.
+/// Reduces a count that is close to the highest value that the store accepts. If the store then
+/// increased the count beyond this value, it would lose mail. Only a holder of the key can write
+/// such a count, so the target does not test it.
 fn tame(count: &mut [u8]) {
     let value = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     if (1 << 47..=1 << 48).contains(&value) {

@@ -56,7 +56,7 @@ pub(super) enum UserAction {
         peer: u8,
         count: u8,
     },
-    /// From now on the user takes this share of arriving bytes at once, in 256ths.
+    /// From now on the user takes `share` + 1 of each 256 arriving bytes at once.
     Take {
         share: u8,
     },

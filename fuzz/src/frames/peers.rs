@@ -54,7 +54,8 @@ pub(super) struct Peers {
     pub(super) sent_free_bytes: bool,
 }
 
-/// The address of a peer: four on the link, two behind the gateway, broadcast.
+/// The address of a peer: one of five on the link, one of two behind the gateway, or the broadcast
+/// address.
 fn address(peer: u8) -> Ipv4Addr {
     match peer % 8 {
         low @ 0..5 => Ipv4Addr::new(10, 0, 0, 3 + low),

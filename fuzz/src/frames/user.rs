@@ -9,6 +9,7 @@ use super::PORT;
 use super::action::UserAction;
 use super::peers::{Peers, byte_at};
 
+/// A connection of the user.
 struct Held {
     connection: ConnectionId,
     /// The sequence number of the next byte to be received. `None` if unknown.
@@ -20,7 +21,7 @@ struct Held {
 #[derive(Default)]
 pub(super) struct User {
     held: Vec<Held>,
-    /// The share of arriving bytes that the user leaves for later, in 256ths.
+    /// The user leaves this many of each 256 arriving bytes for later.
     left: u8,
 }
 

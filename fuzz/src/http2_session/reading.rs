@@ -68,10 +68,13 @@ impl<'a> Frame<'a> {
 /// The state of the client's output.
 #[derive(Default)]
 pub(super) struct Client {
+    /// All bytes that the client has sent.
     offered: Vec<u8>,
+    /// The number of these bytes that belong to complete frames, with the preface.
     read: usize,
     /// Whether `sent` includes the DATA frame that begins at `read`.
     is_counted: bool,
+    /// The highest stream that the client has opened.
     last_stream: u32,
     /// The sum of the client's WINDOW_UPDATE increments, by stream. 0 is the connection.
     opened: HashMap<u32, u64>,
@@ -143,24 +146,31 @@ struct Answer {
 /// The state of the client's input.
 pub(super) struct Reading {
     pub(super) client: Client,
+    /// The possible bodies of responses with the status 200.
     contents: Vec<&'static [u8]>,
     decoder: Decoder<'static>,
+    /// The number of the server's bytes that belong to complete frames.
     read: usize,
-    /// Sent bytes that are not a whole frame yet.
+    /// The number of bytes after them, which are not a whole frame yet.
     left: usize,
+    /// The number of complete frames from the server.
     frames: usize,
     answers: HashMap<u32, Answer>,
+    /// The initial window of streams, as the server has acknowledged it.
     initial_window: u64,
     /// The bytes of all DATA frames from the server.
     bytes: u64,
+    /// The number of response heads.
     heads: u64,
-    /// The server's acknowledgments of PING and SETTINGS frames.
+    /// The number of the server's acknowledgments of PING and SETTINGS frames.
     acknowledged: u64,
+    /// The number of streams that the server has reset with an error.
     resets: u64,
     /// The sum of the server's WINDOW_UPDATE increments, by stream. 0 is the connection.
     increments: HashMap<u32, u64>,
     /// The last stream of the server's GOAWAY.
     last_stream: Option<u32>,
+    /// Whether the server has sent GOAWAY with an error.
     has_ended: bool,
 }
 
@@ -247,10 +257,10 @@ impl Reading {
                 let increment = u64::from(frame.number().expect("WINDOW_UPDATE has an increment"));
                 let increments = self.increments.entry(frame.stream).or_default();
                 *increments += increment;
-                let came = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
+                let received = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
                 assert!(
-                    increment > 0 && *increments <= came,
-                    "the window grew by {increments} bytes for {came} received ones on stream {}",
+                    increment > 0 && *increments <= received,
+                    "the window grew by {increments} bytes for {received} received ones on stream {}",
                     frame.stream
                 );
             }

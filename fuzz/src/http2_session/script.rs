@@ -56,10 +56,14 @@ pub(super) fn steps(bytes: &[u8], begins_well: bool) -> Vec<Step> {
 }
 
 struct Script<'a> {
+    /// The rest of the input.
     bytes: &'a [u8],
     steps: Vec<Step>,
+    /// The number of bytes that the client has sent.
     sent: usize,
+    /// The last frame.
     last: Vec<u8>,
+    /// Whether slow results are held back.
     is_held: bool,
 }
 

@@ -34,7 +34,9 @@ pub(super) struct Reading {
 }
 
 pub(super) struct World {
+    /// The server's output.
     pub(super) sent: Vec<u8>,
+    /// The requests of the session, as text.
     pub(super) log: Vec<String>,
     pub(super) messages: Vec<Vec<u8>>,
     pub(super) reading: Option<Reading>,
@@ -43,20 +45,24 @@ pub(super) struct World {
     pub(super) closed: bool,
     /// The numbers of the messages that QUIT has deleted.
     pub(super) deleted: Vec<usize>,
+    /// Whether each message is marked for deletion.
     marks: Vec<bool>,
+    /// Whether the session has opened the maildrop.
     is_open: bool,
+    /// The login without an answer yet.
     login: Option<Login>,
+    /// Whether the session has requested a deletion, and has no answer yet.
     deleting: bool,
 }
 
 /// A login that the session has requested.
 struct Login {
     user: String,
-    proof: Proved,
+    proof: LoginProof,
 }
 
 /// The proof of the login.
-enum Proved {
+enum LoginProof {
     Password,
     Scram(Option<ServerSignature>),
 }
@@ -85,11 +91,11 @@ impl World {
     pub(super) fn log_in(&mut self) -> Result<Option<ServerSignature>, LoginRefusal> {
         let Login { user, proof } = self.login.take().expect("the session requested a login");
         let answer = match (user.as_str(), proof) {
-            ("mallory", _) | (_, Proved::Scram(None)) => Err(LoginRefusal::Credentials),
+            ("mallory", _) | (_, LoginProof::Scram(None)) => Err(LoginRefusal::Credentials),
             ("twin", _) => Err(LoginRefusal::InUse),
             ("later", _) => Err(LoginRefusal::TryLater),
-            (_, Proved::Password) => Ok(None),
-            (_, Proved::Scram(signature)) => Ok(signature),
+            (_, LoginProof::Password) => Ok(None),
+            (_, LoginProof::Scram(signature)) => Ok(signature),
         };
         self.is_open = answer.is_ok();
         answer
@@ -125,8 +131,8 @@ impl Host for World {
         assert!(!name.is_empty() && !name.chars().any(|c| c.is_ascii_control()));
         self.log.push(format!("login {name:?} {proof:?}"));
         let proof = match proof {
-            Proof::Password(_) => Proved::Password,
-            Proof::Scram(proof) => Proved::Scram(scram::check(&proof)),
+            Proof::Password(_) => LoginProof::Password,
+            Proof::Scram(proof) => LoginProof::Scram(scram::check(&proof)),
         };
         self.login = Some(Login { user: name.into(), proof });
     }

@@ -175,10 +175,10 @@ impl Reading<'_> {
         let limit = if self.challenged { RESPONSE_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
         let line = match self.reader.line(limit) {
             Found::Incomplete => return false,
-            Found::BareLineEnd => return self.reply_is(521),
+            Found::BareLineEnd => return self.expect_reply(521),
             Found::LongLine => {
                 self.challenged = false;
-                return self.reply_is(500);
+                return self.expect_reply(500);
             }
             Found::Line(line) => line,
         };
@@ -207,7 +207,7 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
-    /// Reads the reply to AUTH, or to a response in a login.
+    /// Reads the reply to AUTH, or to a response in a login. False: the conversation ends here.
     fn login_goes_on(&mut self, world: &World) -> bool {
         let Some(reply) = self.replies.pop_front() else {
             assert!(world.has_open_request() || world.closed, "no reply to a login");
@@ -220,6 +220,7 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
+    /// Reads a message after DATA, and its reply. False: the conversation ends here.
     fn message(&mut self, message_bytes_max: u64, world: &World) -> bool {
         let sent = self.reader.bytes;
         let Some(message) = self.reader.data() else {
@@ -228,8 +229,9 @@ impl Reading<'_> {
         self.answered(message, sent, message_bytes_max, world)
     }
 
+    /// Reads a chunk after BDAT, and its reply. False: the conversation ends here.
     fn chunk(&mut self, line: &[u8], message_bytes_max: u64, world: &World) -> bool {
-        let Some((count, is_last)) = chunk_arguments(line) else { return self.reply_is(521) };
+        let Some((count, is_last)) = chunk_arguments(line) else { return self.expect_reply(521) };
         let sent = self.reader.bytes;
         let Some(chunk) = self.reader.chunk(count) else {
             return self.unfinished(sent, message_bytes_max, world);
@@ -250,7 +252,7 @@ impl Reading<'_> {
         goes_on
     }
 
-    /// Reads the reply to a whole message.
+    /// Reads the reply to a whole message. False: the conversation ends here.
     fn answered(
         &mut self,
         message: Vec<u8>,
@@ -276,8 +278,8 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
-    /// Handles a message without an end. It has no reply, unless it was so long that the server
-    /// refused it and closed the connection.
+    /// Handles a message without an end, which ends the conversation. The message has no reply,
+    /// unless it was so long that the server refused it and closed the connection. Returns false.
     fn unfinished(&mut self, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
         if world.closed && is_flood(sent, message_bytes_max) {
             self.replies.pop_front();
@@ -285,7 +287,8 @@ impl Reading<'_> {
         false
     }
 
-    fn reply_is(&mut self, code: u16) -> bool {
+    /// Checks that the next reply has this code, or 421. False: the conversation ends here.
+    fn expect_reply(&mut self, code: u16) -> bool {
         let reply = self.replies.pop_front().expect("an invalid command has a reply");
         assert!(
             reply.code == code || reply.code == 421,
@@ -295,17 +298,19 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
+    /// Whether the conversation continues after this reply.
     fn goes_on_after(&self, reply: &Reply) -> bool {
         assert!(!reply.ends() || self.replies.is_empty(), "nothing is sent after {:?}", reply.text);
         !reply.ends()
     }
 }
 
+/// Whether the client has sent more bytes after the command than a message may have.
 fn is_flood(sent: &[u8], message_bytes_max: u64) -> bool {
     sent.len() as u64 > message_bytes_max
 }
 
-/// `BDAT SIZE [LAST]`.
+/// The arguments of `BDAT SIZE [LAST]`: the size, and whether this is the last chunk.
 fn chunk_arguments(line: &[u8]) -> Option<(u64, bool)> {
     let text = std::str::from_utf8(line).ok()?.get(4..)?.trim_start_matches(' ');
     let (size, rest) = text.split_once(' ').unwrap_or((text, ""));

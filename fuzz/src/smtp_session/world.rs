@@ -14,7 +14,9 @@ use testkit::scram;
 const SHORT_REPLY_BYTES: usize = 128;
 
 pub(super) struct World {
+    /// The server's output.
     pub(super) sent: Vec<u8>,
+    /// The requests of the session, as text.
     pub(super) log: Vec<String>,
     /// Messages that the server acknowledged as stored.
     pub(super) stored: Vec<Vec<u8>>,
@@ -26,10 +28,10 @@ pub(super) struct World {
     /// cuts.
     pub(super) dropped_bytes: bool,
     settings: SmtpSettings,
-    /// The local part of the open transaction's sender. It selects what fails.
+    /// The local part of the open transaction's sender. It selects the operation that fails.
     sender: Option<String>,
-    /// Whether the check of the sender has ended.
-    pub(super) is_known: bool,
+    /// Whether the check of the sender has ended. Only the sender `unknown` waits for its check.
+    pub(super) is_sender_checked: bool,
     /// The message that arrives.
     message: Option<Vec<u8>>,
     /// The message that is complete and has no answer yet.
@@ -59,7 +61,7 @@ impl World {
                 ..SmtpSettings::default()
             },
             sender: None,
-            is_known: false,
+            is_sender_checked: false,
             message: None,
             whole: None,
             login: None,
@@ -82,7 +84,7 @@ impl World {
     /// The store's answer to the complete message.
     pub(super) fn store(&mut self) -> Result<&'static [u8], MessageRefusal> {
         let whole = self.whole.clone();
-        let fails = self.goes_wrong("notstored");
+        let fails = self.sender_is("notstored");
         match whole {
             Some(message) if !fails => {
                 self.stored.push(message);
@@ -97,7 +99,8 @@ impl World {
         self.whole.is_some()
     }
 
-    fn goes_wrong(&self, what: &str) -> bool {
+    /// Whether `what` is the local part of the sender, which selects the operation that fails.
+    fn sender_is(&self, what: &str) -> bool {
         self.sender.as_ref().is_some_and(|sender| sender == what)
     }
 }
@@ -216,7 +219,7 @@ impl Actions for World {
     fn transaction_end(&mut self) {
         assert!(self.message.is_none() && !self.closed, "a message ends before its transaction");
         assert!(self.sender.take().is_some(), "a transaction ends once");
-        (self.whole, self.is_known) = (None, false);
+        (self.whole, self.is_sender_checked) = (None, false);
         self.log.push("over".into());
     }
 
@@ -224,7 +227,7 @@ impl Actions for World {
         assert!(
             self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
         );
-        self.is_known || !self.goes_wrong("unknown")
+        self.is_sender_checked || !self.sender_is("unknown")
     }
 
     fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal> {
@@ -232,7 +235,7 @@ impl Actions for World {
             self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
         );
         assert!(envelope.recipients > 0 && envelope.recipients <= self.settings.recipients_max);
-        if self.goes_wrong("nobegin") {
+        if self.sender_is("nobegin") {
             return Err(MessageRefusal::StorageFull);
         }
         self.message = Some(Vec::new());
@@ -242,7 +245,7 @@ impl Actions for World {
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
         assert!(!self.closed && !bytes.is_empty());
-        let drops = self.goes_wrong("nobytes");
+        let drops = self.sender_is("nobytes");
         let message = self.message.as_mut().expect("bytes belong to a message");
         if drops && message.len() + bytes.len() > 9 {
             self.message = None;
@@ -262,7 +265,7 @@ impl Actions for World {
     fn message_end(&mut self) -> Result<(), MessageRefusal> {
         assert!(!self.closed);
         let message = self.message.take().expect("a message ends once");
-        if self.goes_wrong("noend") {
+        if self.sender_is("noend") {
             return Err(MessageRefusal::TryLater);
         }
         self.whole = Some(message);

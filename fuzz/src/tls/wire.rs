@@ -105,9 +105,11 @@ impl Wire {
     }
 
     /// Lets the server handle the start of the stream. False: the server needs more bytes.
+    /// `needs_more`: the session has taken nothing of the last plaintext, so the server must
+    /// decrypt more of the stream.
     fn handle_next(&mut self, needs_more: &mut bool) -> bool {
-        let looks_again = std::mem::take(needs_more);
-        let mut progress = match looks_again {
+        let was_more = std::mem::take(needs_more);
+        let mut progress = match was_more {
             true => self.server.more(&mut self.stream, &mut self.out),
             false => self.server.receive(&mut self.stream, &mut self.out),
         };
@@ -130,7 +132,7 @@ impl Wire {
                 assert!(!self.is_established && !self.has_failed);
                 self.is_established = true;
             }
-            TlsEvent::Plaintext(count) => self.text_arrived(count, looks_again, needs_more),
+            TlsEvent::Plaintext(count) => self.text_arrived(count, was_more, needs_more),
             TlsEvent::PeerClosed => {
                 assert!(!self.is_over() && self.is_established);
                 self.is_peer_closed = true;
@@ -145,7 +147,7 @@ impl Wire {
     }
 
     fn text_arrived(&mut self, count: usize, was_more: bool, needs_more: &mut bool) {
-        // Plaintext from before the peer's close may still be offered.
+        // The session may still get plaintext that arrived before the peer's close.
         assert!(
             self.is_established && !self.has_failed,
             "plaintext before the handshake's end or after a failure"
