@@ -60,7 +60,7 @@ pub enum Stage {
     Receiver,
 }
 
-/// The result of one thread run. The caller keeps the time.
+/// The result of one thread run. A chain has no clock: the caller counts the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Ran {
@@ -118,7 +118,8 @@ impl Chain {
         }
     }
 
-    /// Makes a sender ready, for a call on `device`, counted from 0. False if there is no room.
+    /// Makes a sender ready, for a call on `device`, counted from 0. Returns false if the chain has
+    /// no room for another call.
     pub fn send(&mut self, device: u32) -> bool {
         let call =
             Call { stage: Stage::Sender, device: GateId(device + 1), receiver: Countdown::new(2) };
@@ -129,7 +130,7 @@ impl Chain {
         true
     }
 
-    /// The next thread to run, first come first served, and the stage that it runs.
+    /// The call that has been ready for the longest time, and the stage that it runs next.
     pub fn next_ready(&mut self) -> Option<(FrameId, Stage)> {
         self.ready.begin_turn();
         let frame = self.ready.next_ready()?;
@@ -157,8 +158,8 @@ impl Chain {
         Ran::Onwards
     }
 
-    /// Handles the completion of a device's request. `continuation`: as the request carried it. The
-    /// handler of that call becomes ready.
+    /// Handles the completion of a device's request, so that the handler of its call becomes ready.
+    /// `continuation`: the value in the [`Ran::Requested`] of that request.
     pub fn completed(&mut self, continuation: Continuation) {
         assert!(continuation.entry == COMPLETED, "the continuation that the request carried");
         self.go_on(continuation.frame, Stage::Handler);
@@ -186,7 +187,7 @@ impl Chain {
             return Ran::ContinuedWithItself;
         }
         // The sender ends here. The gate's thread runs when the call owns the gate.
-        self.receiver_is_signalled(frame);
+        self.signal_receiver(frame);
         match self.gates.enter(GATE, frame) {
             Passage::Entered => self.go_on(frame, Stage::Gate),
             Passage::Queued => {}
@@ -220,7 +221,7 @@ impl Chain {
     }
 
     fn handler(&mut self, frame: FrameId) {
-        if self.receiver_is_signalled(frame) {
+        if self.signal_receiver(frame) {
             self.go_on(frame, Stage::Receiver);
         }
         let Some(device) = self.device_of(frame) else { return };
@@ -233,8 +234,8 @@ impl Chain {
         self.calls.get(frame).map(|call| call.device)
     }
 
-    /// Counts one of the two signals that the receiver waits for. True for the last signal.
-    fn receiver_is_signalled(&mut self, frame: FrameId) -> bool {
+    /// Counts one of the two signals that the receiver waits for. Returns true for the second one.
+    fn signal_receiver(&mut self, frame: FrameId) -> bool {
         self.calls.get_mut(frame).is_some_and(|call| call.receiver.arrived())
     }
 

@@ -305,8 +305,8 @@ impl Server {
     }
 }
 
-/// The most tasks that linger at a time. Their last events were at most the linger time and a tick
-/// of the delay queue ago. Before each of them the server handled all events of an email.
+/// The most tasks that linger at a time. A task lingers for at most the linger time and a tick of
+/// the delay queue. Before a task lingers, the server handles all events of an email for it.
 fn lingering_max(load: Load) -> usize {
     let span = load.linger.0 + 2_000 * CLOCKS_PER_MICRO;
     let each = load.handle.0.saturating_mul(u64::from(EVENTS)).max(1);

@@ -1,8 +1,8 @@
 //! Throughput against devices and units (CEFOS, figure 5), on simulated units.
 //!
 //! As in the paper, throughput is the greatest number of system calls that complete within a fixed
-//! period of 100,000 clocks. All senders exist at the beginning, because the paper's data flow
-//! creates them so. The calls go to the devices in turn.
+//! period of 100,000 clocks. All senders exist at the beginning, as in the paper's data flow. The
+//! calls go to the devices in turn.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};

@@ -1,5 +1,5 @@
-//! Tests of the models: no call is lost, the counted work is the done work, and the laws of the
-//! papers hold.
+//! Tests of the models: no call is lost, the counters match the work that was done, and the work
+//! grows as in the papers.
 
 use std::time::Duration;
 

@@ -5,7 +5,8 @@
 //! effects of a thread occur at its end.
 //!
 //! Invariants:
-//! - Time never goes back. Events at the same clock happen in the order in which they began.
+//! - Time never goes back. Events at the same clock happen in the order in which they were
+//!   scheduled.
 //! - No unit is idle while a thread is ready.
 
 use std::cmp::Reverse;
@@ -24,7 +25,8 @@ enum Event {
     DeviceDone(Continuation),
 }
 
-/// A scheduled event. Events are ordered by time, and then by the order in which they began.
+/// A scheduled event. Events are ordered by time. Events of the same time are ordered by
+/// `number`, which counts scheduled events.
 #[derive(PartialEq, Eq, Debug)]
 struct Due {
     at: Clocks,

@@ -20,7 +20,7 @@ use crate::trusting::{NAME, Tickets, identity, settings};
 
 /// The duration of each measurement.
 const SPAN: Duration = Duration::from_millis(700);
-/// The number of repetitions. The best one counts, since other load only reduces the result.
+/// The number of repetitions. The best one counts, since other load only makes a result worse.
 const REPETITIONS: usize = 3;
 /// The untimed runs before a measurement.
 const WARM: u32 = 20;
@@ -76,8 +76,8 @@ pub fn alone() -> Result<Alone, String> {
     measuring.join().map_err(|_| "the measurement panicked")?
 }
 
-/// Handshakes of one kind for each second of the server's time, and the duration of the server's
-/// first step.
+/// Measures handshakes of one kind. Returns their number for each second of the server's time, and
+/// the mean duration of the server's longest step.
 fn handshakes(
     (certificate, key): &(String, String),
     kind: HandshakeKind,
@@ -85,7 +85,7 @@ fn handshakes(
     let tickets = if kind == HandshakeKind::Resumed { Tickets::Kept } else { Tickets::Forgotten };
     let client = settings(&["http/1.1"], tickets)?;
     let server = serving(certificate, key)?;
-    let (mut spent, mut first, mut done) = (Duration::ZERO, Duration::ZERO, 0_u32);
+    let (mut spent, mut longest, mut done) = (Duration::ZERO, Duration::ZERO, 0_u32);
     let mut before = 0;
     let began = Instant::now();
     while began.elapsed() < SPAN {
@@ -95,13 +95,13 @@ fn handshakes(
         let (had, step, whole) = handshake(client, &server).map_err(|error| error.to_string())?;
         before += 1;
         if had == Some(kind) && before > WARM {
-            (spent, first, done) = (spent + whole, first + step, done + 1);
+            (spent, longest, done) = (spent + whole, longest + step, done + 1);
         }
     }
     if done == 0 {
         return Err(format!("no handshake was {kind:?}"));
     }
-    Ok((f64::from(done) / spent.as_secs_f64(), first / done))
+    Ok((f64::from(done) / spent.as_secs_f64(), longest / done))
 }
 
 fn serving(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
@@ -119,14 +119,14 @@ fn serving(certificate: &str, key: &str) -> Result<Arc<ServerConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// Does a handshake. Returns its kind, the duration of the server's longest step, and the duration
-/// of all its steps. The kind is `None` if the handshake is not complete.
+/// Does a handshake. Returns the kind of the handshake, the duration of the server's longest step,
+/// and the duration of all steps of the server. The kind is `None` if the handshake is incomplete.
 fn handshake(
     mut client: ClientConnection,
     config: &Arc<ServerConfig>,
 ) -> Result<(Option<HandshakeKind>, Duration, Duration), rustls::Error> {
     let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
-    let (mut first, mut spent) = (Duration::ZERO, Duration::ZERO);
+    let (mut longest, mut spent) = (Duration::ZERO, Duration::ZERO);
     let began = Instant::now();
     let mut server = ServerConnection::new(Arc::clone(config))?;
     spent += began.elapsed();
@@ -137,12 +137,12 @@ fn handshake(
         server.process_new_packets()?;
         write_all(|words| server.write_tls(words), &mut to_client);
         let took = began.elapsed();
-        first = first.max(took);
+        longest = longest.max(took);
         spent += took;
         read_all(|bytes| client.read_tls(bytes), &mut to_client);
         client.process_new_packets()?;
     }
-    Ok((client.handshake_kind().filter(|_| !server.is_handshaking()), first, spent))
+    Ok((client.handshake_kind().filter(|_| !server.is_handshaking()), longest, spent))
 }
 
 fn write_all(mut write: impl FnMut(&mut dyn Write) -> std::io::Result<usize>, into: &mut Vec<u8>) {

@@ -18,7 +18,7 @@ use net::{
 use tasks::Budget;
 
 use crate::card::{FabricMachine, Role};
-use crate::dialogue::{Dialogue, Then, Words};
+use crate::dialogue::{ClientAction, Dialogue, Words};
 use crate::disk::MemoryDisk;
 use crate::server::{ACCOUNTS, ADDRESS};
 use crate::tls_client::TlsClient;
@@ -71,7 +71,7 @@ impl Client {
             prefix_bits: 24,
             gateway: None,
         };
-        // Twice as many slots, since a connection that is over may still have data to send.
+        // Twice as many slots, since a closed connection may still have data to send.
         let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };
         let config = Config {
@@ -171,7 +171,7 @@ impl Client {
         match &mut talk.tls_client {
             None => carry_out(&mut self.net, now, connection, &then).map(drop),
             Some(tls_client) => {
-                if let Then::Say(text) = then {
+                if let ClientAction::Say(text) = then {
                     tls_client.say(text)?;
                 }
                 say(&mut self.net, now, connection, &tls_client.words())
@@ -191,19 +191,22 @@ impl Client {
             let then = talk.dialogue.heard(bytes, &self.words)?;
             self.done += talk.dialogue.done - before;
             return match carry_out(&mut self.net, now, connection, &then)? {
-                Standing::Stays => Ok(()),
-                Standing::Left => self.closed(connection, "we have left"),
+                ConnectionState::Open => Ok(()),
+                ConnectionState::Aborted => self.closed(connection, "we have left"),
             };
         };
         let mut reply: &[u8] = &[];
         tls_client.heard(bytes, |text| {
-            if let Then::Say(text) = talk.dialogue.heard(text, &self.words)? {
+            if let ClientAction::Say(text) = talk.dialogue.heard(text, &self.words)? {
                 reply = text;
             }
             Ok(())
         })?;
         tls_client.say(reply)?;
-        if tls_client.handshake().is_some_and(|kind| talk.dialogue.shaken(kind, &self.words)) {
+        if tls_client
+            .handshake()
+            .is_some_and(|kind| talk.dialogue.handshake_ended(kind, &self.words))
+        {
             tls_client.close();
         }
         self.done += talk.dialogue.done - before;
@@ -244,25 +247,27 @@ fn find(talks: &mut [Option<Talk>], connection: ConnectionId) -> Option<&mut Tal
     talks.get_mut(connection.index())?.as_mut()
 }
 
-/// Whether a connection is still open.
+/// The state of a connection after an action of its dialogue.
 #[derive(PartialEq, Eq)]
-enum Standing {
-    Stays,
-    Left,
+enum ConnectionState {
+    Open,
+    Aborted,
 }
 
 fn carry_out(
     net: &mut Net,
     now: Instant,
     connection: ConnectionId,
-    then: &Then<'_>,
-) -> Result<Standing, String> {
+    then: &ClientAction<'_>,
+) -> Result<ConnectionState, String> {
     match then {
-        Then::Listen => Ok(Standing::Stays),
-        Then::Say(bytes) => say(net, now, connection, bytes).map(|()| Standing::Stays),
-        Then::Leave => {
+        ClientAction::Listen => Ok(ConnectionState::Open),
+        ClientAction::Say(bytes) => {
+            say(net, now, connection, bytes).map(|()| ConnectionState::Open)
+        }
+        ClientAction::Leave => {
             net.abort(connection);
-            Ok(Standing::Left)
+            Ok(ConnectionState::Aborted)
         }
     }
 }

@@ -104,30 +104,34 @@ impl Load {
     }
 }
 
-/// The expected event.
+/// The event that the dialogue expects: a part of a response, or a reply to a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     Head,
     Body {
+        /// The number of bytes that have not arrived.
         left: usize,
     },
     Greeting,
     Hello,
     Sender,
     Recipient,
+    /// The reply 354 to DATA.
     GoAhead,
-    Taken,
+    /// The reply 250 to a message.
+    Acceptance,
     Farewell,
     /// The end of a handshake.
     Handshake,
     /// The server's first flight of a handshake.
     Answer,
+    /// The end of the connection. The dialogue is complete.
     End,
 }
 
 /// The next action of the client.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Then<'a> {
+pub(crate) enum ClientAction<'a> {
     /// Wait for more bytes.
     Listen,
     /// Send these bytes.
@@ -207,16 +211,17 @@ impl Dialogue {
     }
 
     /// Handles the establishment of the connection.
-    pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> Then<'a> {
+    pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> ClientAction<'a> {
         self.is_connected = true;
         let begins = matches!(self.expect, Expect::Head | Expect::Answer);
-        if begins { Then::Say(&words.request) } else { Then::Listen }
+        if begins { ClientAction::Say(&words.request) } else { ClientAction::Listen }
     }
 
-    /// Handles the end of a TLS handshake, which is done on both sides.
+    /// Handles a TLS handshake that has ended on both sides.
     ///
-    /// Returns whether the dialogue is complete. Then the caller must close TLS.
-    pub(crate) fn shaken(&mut self, kind: HandshakeKind, words: &Words) -> bool {
+    /// Returns true if the dialogue consists of only the handshake. Then the dialogue is complete,
+    /// and the caller must close TLS.
+    pub(crate) fn handshake_ended(&mut self, kind: HandshakeKind, words: &Words) -> bool {
         let is_all = self.expect == Expect::Handshake;
         if is_all {
             self.expect = Expect::End;
@@ -252,26 +257,28 @@ impl Dialogue {
 
     /// Handles bytes that have arrived.
     ///
-    /// Errors: they are not the expected answer.
+    /// Errors: the bytes are not the expected answer.
     pub(crate) fn heard<'a>(
         &mut self,
         mut bytes: &[u8],
         words: &'a Words,
-    ) -> Result<Then<'a>, String> {
+    ) -> Result<ClientAction<'a>, String> {
         loop {
             if self.expect == Expect::Answer {
                 (self.expect, self.done) = (Expect::End, self.done + 1);
-                return Ok(Then::Leave);
+                return Ok(ClientAction::Leave);
             }
             if let Expect::Body { left } = &mut self.expect {
                 *left = left.checked_sub(bytes.len()).ok_or("the response is too long")?;
-                return Ok(if *left == 0 { self.page_done(words) } else { Then::Listen });
+                return Ok(if *left == 0 { self.page_done(words) } else { ClientAction::Listen });
             }
             let end: &[u8] = if self.expect == Expect::Head { b"\r\n\r\n" } else { b"\r\n" };
-            let Some((line, rest)) = self.line(bytes, end)? else { return Ok(Then::Listen) };
+            let Some((line, rest)) = self.line(bytes, end)? else {
+                return Ok(ClientAction::Listen);
+            };
             bytes = rest;
             match self.line_arrived(&line, words)? {
-                Then::Listen if !bytes.is_empty() => {}
+                ClientAction::Listen if !bytes.is_empty() => {}
                 then if bytes.is_empty() => return Ok(then),
                 _ => return Err("the response is too long".into()),
             }
@@ -295,11 +302,15 @@ impl Dialogue {
         Ok(Some((line, bytes.get((at + end.len()).saturating_sub(before)..).unwrap_or_default())))
     }
 
-    fn line_arrived<'a>(&mut self, line: &str, words: &'a Words) -> Result<Then<'a>, String> {
+    fn line_arrived<'a>(
+        &mut self,
+        line: &str,
+        words: &'a Words,
+    ) -> Result<ClientAction<'a>, String> {
         let (start, next, say): (&str, Expect, &[u8]) = match self.expect {
             Expect::Head => return self.head_arrived(line, words),
             Expect::Greeting => ("220", Expect::Hello, b"EHLO client.test\r\n"),
-            Expect::Hello if line.starts_with("250-") => return Ok(Then::Listen),
+            Expect::Hello if line.starts_with("250-") => return Ok(ClientAction::Listen),
             Expect::Hello => ("250", Expect::Sender, FROM),
             Expect::Sender => (
                 "250",
@@ -307,9 +318,9 @@ impl Dialogue {
                 words.recipients.get(self.recipient).map_or(b"", |to| to),
             ),
             Expect::Recipient => ("250", Expect::GoAhead, b"DATA\r\n"),
-            Expect::GoAhead => ("354", Expect::Taken, &words.message),
-            Expect::Taken if words.load.is_kept() => ("250", Expect::Sender, FROM),
-            Expect::Taken => ("250", Expect::Farewell, b"QUIT\r\n"),
+            Expect::GoAhead => ("354", Expect::Acceptance, &words.message),
+            Expect::Acceptance if words.load.is_kept() => ("250", Expect::Sender, FROM),
+            Expect::Acceptance => ("250", Expect::Farewell, b"QUIT\r\n"),
             Expect::Farewell => ("221", Expect::End, b""),
             Expect::Body { .. } | Expect::Handshake | Expect::Answer | Expect::End => {
                 return Err(format!("an unexpected line came: {line}"));
@@ -318,15 +329,19 @@ impl Dialogue {
         if !line.starts_with(start) {
             return Err(format!("{start} was expected, and this came: {line}"));
         }
-        if self.expect == Expect::Taken {
+        if self.expect == Expect::Acceptance {
             self.done += 1;
             self.recipient = (self.recipient + 1) % words.recipients.len().max(1);
         }
         self.expect = next;
-        Ok(if say.is_empty() { Then::Listen } else { Then::Say(say) })
+        Ok(if say.is_empty() { ClientAction::Listen } else { ClientAction::Say(say) })
     }
 
-    fn head_arrived<'a>(&mut self, head: &str, words: &'a Words) -> Result<Then<'a>, String> {
+    fn head_arrived<'a>(
+        &mut self,
+        head: &str,
+        words: &'a Words,
+    ) -> Result<ClientAction<'a>, String> {
         let (_, bytes) = words.load.page();
         let length =
             head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok());
@@ -334,13 +349,13 @@ impl Dialogue {
             return Err(format!("the page was expected, and this came: {head}"));
         }
         self.expect = Expect::Body { left: bytes };
-        Ok(Then::Listen)
+        Ok(ClientAction::Listen)
     }
 
-    fn page_done<'a>(&mut self, words: &'a Words) -> Then<'a> {
+    fn page_done<'a>(&mut self, words: &'a Words) -> ClientAction<'a> {
         self.done += 1;
         self.expect = if words.load.is_kept() { Expect::Head } else { Expect::End };
-        if words.load.is_kept() { Then::Say(&words.request) } else { Then::Listen }
+        if words.load.is_kept() { ClientAction::Say(&words.request) } else { ClientAction::Listen }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The disk: sectors in memory, read and written at once.
+//! The disk: sectors in memory. Each request completes immediately.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ pub(crate) struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// A blank disk of `bytes`, a multiple of a sector. The host allocates a page of memory when it
-    /// is first written.
+    /// A blank disk of `bytes`, a multiple of a sector. The host allocates a page of memory when
+    /// the page is first written.
     pub(crate) fn blank(bytes: usize) -> MemoryDisk {
         MemoryDisk { bytes: vec![0; bytes], completed: VecDeque::new() }
     }

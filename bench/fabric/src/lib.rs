@@ -8,7 +8,7 @@
 //!
 //! | file | story |
 //! |---|---|
-//! | `wire` | frames in buffers, from one end to another and back |
+//! | `wire` | rings that carry frames between ends and return their buffers |
 //! | `card` | the trait `Machine` over one end: a card with a queue for each core |
 //! | `disk` | sectors in memory |
 //! | `server` | a core of the server |

@@ -17,12 +17,13 @@ use crate::wire::End;
 
 /// The server's address.
 pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
-/// The file that clients request, and its size.
+/// The path of the file that clients request.
 pub(crate) const PAGE: &str = "/4k.bin";
+/// The size of [`PAGE`].
 pub(crate) const PAGE_BYTES: usize = 4 << 10;
-/// A large file, and its size.
+/// The path of a large file.
 pub(crate) const LARGE: &str = "/1m.bin";
-/// Bytes of the large page.
+/// The size of the large file, in bytes.
 pub const LARGE_BYTES: usize = 1 << 20;
 /// The number of accounts that get mail. It is large, so that all cores own nearly the same number.
 pub(crate) const ACCOUNTS: usize = 1024;
@@ -45,8 +46,7 @@ pub(crate) struct Beginning {
 pub(crate) struct Core {
     engine: Engine,
     machine: FabricMachine,
-    /// The end of the last turn.
-    looked: Instant,
+    last_turn_ended: Instant,
     /// The duration of all turns that had work.
     busy: Duration,
 }
@@ -82,7 +82,7 @@ impl Beginning {
     pub(crate) fn begin(self) -> Core {
         let Beginning { seed, mut machine } = self;
         let engine = Engine::new(seed, &mut machine);
-        Core { engine, looked: machine.now(), machine, busy: Duration::ZERO }
+        Core { engine, last_turn_ended: machine.now(), machine, busy: Duration::ZERO }
     }
 }
 
@@ -94,9 +94,9 @@ impl Core {
         let next = self.engine.turn(&mut self.machine);
         let now = self.machine.now();
         if self.machine.take_has_worked() || next == Next::Now {
-            self.busy += Duration::from_micros(now.since(self.looked).0);
+            self.busy += Duration::from_micros(now.since(self.last_turn_ended).0);
         }
-        self.looked = now;
+        self.last_turn_ended = now;
         match next {
             Next::Now | Next::At(_) => Ok(()),
             Next::Stopped(ending) => Err(format!("the engine has stopped: {ending:?}")),

@@ -12,7 +12,7 @@ use machine::{
 
 use crate::card::queue_of;
 use crate::client::Client;
-use crate::dialogue::{Dialogue, Load, Then, Words};
+use crate::dialogue::{ClientAction, Dialogue, Load, Words};
 use crate::disk::MemoryDisk;
 use crate::flood::pages;
 use crate::measure::cores_max;
@@ -157,7 +157,7 @@ fn an_unexpected_answer_is_an_error() {
     let words = Words::of(Load::Pages).unwrap();
     let asked = || {
         let mut dialogue = Dialogue::new(&words, 0);
-        assert!(matches!(dialogue.connected(&words), Then::Say(_)));
+        assert!(matches!(dialogue.connected(&words), ClientAction::Say(_)));
         dialogue
     };
     let head = |status: &str, length: usize| {
@@ -171,10 +171,10 @@ fn an_unexpected_answer_is_an_error() {
     let mut dialogue = asked();
     // The dialogue accepts the answer byte by byte.
     for byte in [head("200 OK", 4096).as_bytes(), &[0; 4095]].concat() {
-        assert_eq!(dialogue.heard(&[byte], &words), Ok(Then::Listen));
+        assert_eq!(dialogue.heard(&[byte], &words), Ok(ClientAction::Listen));
     }
     assert_eq!(dialogue.done, 0);
-    assert!(matches!(dialogue.heard(&[0], &words), Ok(Then::Say(_))));
+    assert!(matches!(dialogue.heard(&[0], &words), Ok(ClientAction::Say(_))));
     assert_eq!(dialogue.done, 1);
     let mut messages = Dialogue::new(&Words::of(Load::Messages).unwrap(), 0);
     assert!(messages.heard(b"421 too busy\r\n", &words).is_err());

@@ -46,8 +46,8 @@ impl TlsClient {
         self.tls.send_close_notify();
     }
 
-    /// The handshake's kind, once the handshake is done on both sides. The server sends tickets
-    /// when the handshake is done there.
+    /// The kind of the handshake. `None` until the handshake has ended on both sides. The server
+    /// sends tickets when the handshake has ended there, so bytes after the handshake show that.
     pub(crate) fn handshake(&self) -> Option<HandshakeKind> {
         self.tls.handshake_kind().filter(|_| self.heard_more)
     }

@@ -63,7 +63,7 @@ pub(crate) fn identity() -> Result<(String, String), String> {
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// A certificate as of [`identity`], parsed and checked for a server.
+/// The certificate and key of a new [`identity`], parsed and checked for a server.
 ///
 /// Errors: the library's error, as text for people.
 pub(crate) fn certificate() -> Result<Certificate, String> {

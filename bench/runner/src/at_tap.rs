@@ -185,19 +185,22 @@ pub(super) fn service(port: u16) -> SocketAddr {
 
 impl Serving {
     fn await_ready(&self) -> Result<(), Failure> {
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         while self.guest.started().elapsed() < READY_BUDGET {
             refuse_if_stopped(&self.stop)?;
             if TcpStream::connect_timeout(&service(80), Duration::from_millis(500)).is_ok() {
                 return Ok(());
             }
             match self.guest.next_event(Duration::from_millis(20)) {
-                Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+                Some(Event::Line(line) | Event::Complaint(line)) => printed.push(line),
                 Some(Event::Ended) => break,
                 None => {}
             }
         }
-        Err(Failure::broke(format_args!("the guest does not serve; it said\n{}", said.join("\n"))))
+        Err(Failure::broke(format_args!(
+            "the guest does not serve; it said\n{}",
+            printed.join("\n")
+        )))
     }
 
     /// Counts what each core executes while `work` runs and for `settle` after it.
@@ -218,26 +221,27 @@ impl Serving {
         &self.counters
     }
 
-    /// How many instructions a core has executed so far.
+    /// The number of instructions that a core has executed so far.
     pub(super) fn total_of(&self, core: u32) -> Result<u64, Failure> {
         self.counters.total_of(core)
     }
 
-    /// QEMU's process.
+    /// The process id of QEMU.
     pub(super) fn process_id(&self) -> u32 {
         self.guest.process_id()
     }
 
-    /// Stops the guest cleanly and removes its interface. Returns what it printed meanwhile.
+    /// Stops the guest cleanly and removes its interface. Returns the console lines
+    /// since the request to stop.
     pub(super) fn stop(mut self) -> Result<Vec<String>, Failure> {
         self.guest.ask_to_stop();
-        let (asked, mut said) = (Instant::now(), Vec::new());
+        let (asked, mut printed) = (Instant::now(), Vec::new());
         while asked.elapsed() < STOP_BUDGET {
             match self.guest.next_event(Duration::from_millis(20)) {
-                Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+                Some(Event::Line(line) | Event::Complaint(line)) => printed.push(line),
                 Some(Event::Ended) => {
                     return match self.guest.end()? {
-                        End::Clean => ip(&format!("link delete {INTERFACE}")).map(|()| said),
+                        End::Clean => ip(&format!("link delete {INTERFACE}")).map(|()| printed),
                         End::Other(how) => Err(Failure::broke(format_args!(
                             "the guest did not stop cleanly: {how}"
                         ))),
@@ -273,19 +277,19 @@ pub(super) fn ask_for_pages(
     let began = Instant::now();
     while running.try_wait().map_err(Failure::io(doing))?.is_none() {
         if began.elapsed() > LOAD_BUDGET {
-            // The process has ended in any case, and the first error is reported.
+            // If this fails, the process has ended already.
             let _ = running.kill();
             break;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = running.wait_with_output().map_err(Failure::io(doing))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if said.contains(&format!(" {requests} succeeded, 0 failed, 0 errored, 0 timeout")) {
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if printed.contains(&format!(" {requests} succeeded, 0 failed, 0 errored, 0 timeout")) {
         return Ok(());
     }
     Err(Failure::broke(format_args!(
-        "h2load said\n{said}{}",
+        "h2load said\n{printed}{}",
         String::from_utf8_lossy(&output.stderr)
     )))
 }

@@ -1,7 +1,7 @@
 //! `barepost bench`: measures the machine, against peers where there is a fair one.
 //!
-//! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared
-//! against.
+//! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and names the peer of each
+//! comparison.
 
 use clap::Args;
 use host::{Failure, Repository, Stop, say};
@@ -14,7 +14,7 @@ use crate::{
 /// A bench that can be run by its name.
 struct Bench {
     name: &'static str,
-    /// What it measures, for `--help`.
+    /// The quantities that the bench measures, for `--help`.
     measures: &'static str,
     run: fn(&Repository, &Stop) -> Result<Report, Failure>,
 }

@@ -75,7 +75,8 @@ fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// The guest says `[SECONDS.MICROS] serving …`, counted from its first instruction.
+/// The time from the guest's first instruction until it serves, from its console line
+/// `[SECONDS.MICROS] serving …`.
 fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
     let line = lines.iter().find(|line| line.contains("] serving "))?;
     let (time, _) = line.trim_start_matches('[').split_once(']')?;
@@ -83,8 +84,9 @@ fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
     Some(seconds * 1000.0)
 }
 
-/// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`. When it has made all
-/// its tables and pools, it says `memory: … KiB for the engine, N KiB in use`.
+/// The memory that the guest uses, from two of its console lines. The first line is
+/// `memory: … KiB free, image N KiB at …, page tables N KiB`. When the guest has made all its
+/// tables and pools, it prints `memory: … KiB for the engine, N KiB in use`.
 fn memory_mib(lines: &[String]) -> Option<f64> {
     let number = |before: &str, after: &str| {
         let line = lines.iter().find(|line| {
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_guest_says_about_itself_is_understood() {
+    fn console_lines_of_the_guest_are_parsed() {
         let lines = [
             "[    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
             "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB in use",

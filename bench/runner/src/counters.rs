@@ -75,7 +75,7 @@ impl Counters {
         (0..self.cores).map(|core| self.sample_of(core)).collect()
     }
 
-    /// How many instructions the core has executed so far.
+    /// The number of instructions that the core has executed so far.
     pub(super) fn total_of(&self, core: u32) -> Result<u64, Failure> {
         let table = self.table_of(core)?;
         let (words, _) = table.as_chunks::<8>();
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_between_two_samples_is_their_difference() {
+    fn samples_are_subtracted_by_address() {
         let earlier = Sample([(1, 10), (2, 5)].into());
         let later = Sample([(1, 10), (2, 9), (3, 7)].into());
         let between = later.since(&earlier);

@@ -18,12 +18,13 @@ use super::network::ip;
 use super::statistics::median;
 use super::workplace::refuse_if_stopped;
 
-/// Simultaneous sessions that fill a disk quickly. Each session waits until its message is stored.
+/// Simultaneous sessions that fill a disk quickly. A session never has more than one message that
+/// the server has not acknowledged.
 pub(super) const SESSIONS: usize = 64;
 const MESSAGE_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
 const STARTS: usize = 3;
-/// The time that a machine needs for its work after a start.
+/// The time in which a machine finishes its work after a start.
 const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,12 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Messages {
     /// The address of the server that receives them.
     pub(super) server: SocketAddr,
-    /// Sessions at once.
+    /// The number of simultaneous sessions.
     pub(super) sessions: usize,
-    /// A command that the sender sends before the first message, if any. The server accepts it.
+    /// The login command of each session. Empty: the sender does not log in.
     pub(super) login: String,
     pub(super) from: String,
-    /// The recipients, one after the other.
+    /// The recipients. Each message goes to one of them, in turn.
     pub(super) to: Vec<String>,
     pub(super) count: usize,
 }
@@ -133,8 +134,8 @@ impl Messages {
         })
     }
 
-    /// One session. It pipelines its commands (RFC 2920). It waits for the replies before it sends
-    /// a message, and not after.
+    /// Sends messages in one session, which pipelines its commands (RFC 2920). MAIL, RCPT and DATA
+    /// of the next message follow a message at once. Then the session waits for all replies.
     fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
         let doing = "sending messages";
         let connect = || {
@@ -144,36 +145,36 @@ impl Messages {
             Ok(connection)
         };
         let mut connection = BufReader::new(connect().map_err(Failure::io(doing))?);
-        let mut said = "EHLO client.test\r\n".to_string();
+        let mut commands = "EHLO client.test\r\n".to_string();
         // Expect the greeting and the EHLO reply. The EHLO reply has several lines.
         let mut expected = vec!["220", "250 "];
-        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
+        exchange(&mut connection, &mut commands, &mut expected).map_err(Failure::io(doing))?;
         if !self.login.is_empty() {
-            said.push_str(&self.login);
+            commands.push_str(&self.login);
             expected.push("235 ");
         }
         let recipient = |number: usize| self.to.get(number.checked_rem(self.to.len())?);
         while let Some((number, to)) = next().and_then(|number| Some((number, recipient(number)?)))
         {
-            said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
+            commands.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
             expected.extend(["250 ", "250 ", "354 "]);
-            exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
-            said.push_str(&mailboxes::message(&self.from, to, number, MESSAGE_BYTES));
-            said.push_str(".\r\n");
+            exchange(&mut connection, &mut commands, &mut expected).map_err(Failure::io(doing))?;
+            commands.push_str(&mailboxes::message(&self.from, to, number, MESSAGE_BYTES));
+            commands.push_str(".\r\n");
             expected.push("250 ");
         }
-        exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))
+        exchange(&mut connection, &mut commands, &mut expected).map_err(Failure::io(doing))
     }
 }
 
-/// Sends `said`, and reads the expected replies.
+/// Sends `commands`, reads the `expected` replies, and empties both.
 fn exchange(
     connection: &mut BufReader<TcpStream>,
-    said: &mut String,
+    commands: &mut String,
     expected: &mut Vec<&str>,
 ) -> std::io::Result<()> {
-    connection.get_mut().write_all(said.as_bytes())?;
-    said.clear();
+    connection.get_mut().write_all(commands.as_bytes())?;
+    commands.clear();
     for reply in expected.drain(..) {
         let mut line = String::new();
         while line.is_empty() || line.get(3..4) == Some("-") {

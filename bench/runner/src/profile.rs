@@ -144,9 +144,9 @@ pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Opti
 
 /// Parses the output of `addr2line`: for each address a line with the address, then a line for each
 /// place.
-fn by_address(said: &str) -> Vec<Vec<String>> {
+fn by_address(printed: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
-    for line in said.lines() {
+    for line in printed.lines() {
         match all.last_mut() {
             Some(places) if !line.starts_with("0x") => places.push(line.to_string()),
             _ => all.push(Vec::new()),
@@ -197,7 +197,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn counts_are_told_by_the_function_that_holds_the_address() {
+    fn an_address_belongs_to_the_function_that_contains_it() {
         let functions = parse(
             "0000000000100010 T store::append\n0000000000100000 t net::<impl A for B>::frame\n0000000000200000 D data\n",
         );
@@ -210,9 +210,9 @@ pub(crate) mod tests {
 
     #[test]
     fn an_address_has_the_places_that_it_was_inlined_into() {
-        let said =
+        let printed =
             "0x0000000000100010\n/net/ring.rs:5\n/net/post.rs:70\n0x0000000000100020\n??:0\n";
-        assert_eq!(by_address(said), [vec!["/net/ring.rs:5", "/net/post.rs:70"], vec!["??:0"]]);
+        assert_eq!(by_address(printed), [vec!["/net/ring.rs:5", "/net/post.rs:70"], vec!["??:0"]]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn kernel_package() -> Result<String, Failure> {
 }
 
 /// Prepares the kernel's boot files in the folder `root`: busybox, modules, and the `init` script.
-/// The folder may hold more.
+/// The folder may contain other files.
 pub(super) fn prepare_boot(
     root: &Path,
     unpacked: &Unpacked,

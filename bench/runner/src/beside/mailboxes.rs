@@ -2,16 +2,18 @@
 
 /// The password of every account.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
-/// Its hash for both servers, of the strength that our machine uses for new passwords.
+/// The hash of [`PASSWORD`] for both servers. Our machine hashes new passwords with the same
+/// parameters.
 pub(crate) const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
-/// Text sizes, in bytes, of the messages that the benches read and write. The studies use the same
-/// sizes: up to 120,000 bytes in the clear, and up to 16 KB with TLS.
+/// Text sizes, in bytes, of the messages that the benches read and write. The two studies of
+/// bare PC webmail servers use these sizes: up to 120,000 bytes in the clear, up to 16 KB with TLS.
 pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
-/// Messages in an inbox.
+/// The numbers of messages in the inboxes.
 pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
-/// The users that put load on the machine, and the messages of each.
+/// The number of users that put load on the machine.
 pub(crate) const USERS: usize = 10;
+/// The number of messages in the inbox of each of these users.
 const MESSAGES: usize = 10;
 const MESSAGE_BYTES: usize = 1_000;
 
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn both_servers_accept_each_password() {
+    fn our_configuration_with_all_accounts_is_valid() {
         assert!(
             server::configuration::Configuration::parse(&format!(
                 "hostname = \"a.test\"\ndomains = [\"barepost.test\"]\n{}",

@@ -38,7 +38,7 @@ const MAIL_MEMORY_MIB: u32 = 1024;
 const MAIL_DISK_BYTES: u64 = 8 << 30;
 const PEER_DISK_BYTES: u64 = 1 << 20;
 
-/// The guest: ours or the peer.
+/// One of the two guests: ours or the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Ours,
@@ -87,7 +87,7 @@ struct Settings<'a> {
     network: &'a str,
 }
 
-/// What QEMU boots as the peer.
+/// The files that QEMU boots as the peer.
 struct Peer {
     kernel: PathBuf,
     initramfs: PathBuf,
@@ -288,7 +288,7 @@ fn configure(folder: &Path, settings: &Settings<'_>) -> Result<(), Failure> {
 
 fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Failure> {
     let address = SocketAddr::from((side.guest(), port));
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     let started = Instant::now();
     while started.elapsed() < READY_BUDGET {
         refuse_if_stopped(stop)?;
@@ -296,13 +296,13 @@ fn wait_for(side: Side, guest: &Guest, port: u16, stop: &Stop) -> Result<(), Fai
             return Ok(());
         }
         match guest.next_event(Duration::from_millis(100)) {
-            Some(Event::Line(line) | Event::Complaint(line)) => said.push(line),
+            Some(Event::Line(line) | Event::Complaint(line)) => printed.push(line),
             Some(Event::Ended) => break,
             None => {}
         }
     }
     Err(Failure::broke(format_args!(
         "the guest at {address} does not serve; it said\n{}",
-        said.join("\n")
+        printed.join("\n")
     )))
 }

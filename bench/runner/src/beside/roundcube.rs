@@ -1,9 +1,9 @@
 //! Roundcube as the peer: a Linux guest with nginx, PHP-FPM, Roundcube with SQLite, and Dovecot, on
 //! a disk of its own.
 //!
-//! It is tuned as an administrator would tune it. PHP caches compiled code and does not check files
-//! again. nginx keeps its connections to PHP. Dovecot caches verified passwords. Sent messages go
-//! through a small SMTP server to Dovecot's delivery agent, which is less work than a mail server
+//! The peer is tuned as an administrator would tune it. PHP caches compiled code and does not check
+//! files again. nginx keeps its connections to PHP. Dovecot caches verified passwords. A small SMTP
+//! server passes sent messages to Dovecot's delivery agent, which is less work than a mail server
 //! does. Roundcube's processes and Dovecot's run as one user.
 
 use std::path::Path;

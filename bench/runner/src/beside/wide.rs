@@ -12,19 +12,19 @@ use crate::network::ip;
 const SEED: u64 = 1;
 
 impl Side {
-    /// The host's interface after the host has left the guest's interface.
+    /// The host's interface after [`Side::withdraw`]: the wire's end at the host.
     pub(crate) fn near(self) -> String {
         format!("{}-near", self.interface())
     }
 
-    /// The wire's other end.
+    /// The wire's end at the guest. A bridge joins it to the guest's interface.
     fn far(self) -> String {
         format!("{}-far", self.interface())
     }
 
-    /// Moves the host's address away from the guest's interface. A bridge joins that interface to
-    /// another one, where a wire can end. No client is connected at this moment. A guest that knew
-    /// the host learns the host's new MAC address when it next sends.
+    /// Moves the host's address from the guest's interface to a new interface. Then a wire can join
+    /// the host to the guest. Call this while no client is connected. The guest learns the host's
+    /// new MAC address when the guest next sends to the host.
     pub(crate) fn withdraw(self) -> Result<(), Failure> {
         let interface = self.interface();
         let (near, far, bridge) = (self.near(), self.far(), format!("{interface}-br"));
@@ -40,12 +40,13 @@ impl Side {
         for name in [&near, &far] {
             ip(&format!("link set {name} up"))?;
         }
-        // Otherwise Linux would answer ARP on the bridge for the address at this end of the wire.
-        // Frames for that address would then bypass the wire.
+        // With ARP, Linux would answer on the bridge for the host's address, which is on the `near`
+        // interface. Then the guest's frames for the host would bypass the wire.
         ip(&format!("link set {bridge} arp off up"))
     }
 
-    /// Joins the host to the guest with a wire of this specification, until the wire is dropped.
+    /// Joins the host to the guest by a wire with the properties `spec`. The wire ends when the
+    /// returned value is dropped.
     pub(crate) fn wire(self, program: &Path, spec: &str) -> Result<Wire, Failure> {
         Wire::between(program, &self.near(), &self.far(), spec, SEED)
     }

@@ -14,8 +14,9 @@ use crate::workplace::refuse_if_stopped;
 
 const BUDGET: Duration = Duration::from_secs(900);
 
-/// The total bytes of one turn of large messages, at our server and at the peer.
+/// The total bytes of one turn of large messages at our server.
 const OURS_BYTES: usize = 64 << 20;
+/// The total bytes of one turn of large messages at the peer.
 const PEERS_BYTES: usize = 32 << 20;
 
 /// A load.

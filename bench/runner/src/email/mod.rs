@@ -1,8 +1,8 @@
-//! `email`: messages beside Postfix and Dovecot in a Linux guest, and the figures of the paper of
-//! the bare PC email server.
+//! `email`: our mail server beside Postfix and Dovecot in a Linux guest, with the loads in the
+//! figures of the paper of the bare PC email server.
 //!
 //! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they
-//! have nothing to do. Each load is put on each of them in turn. Both say 250 only after a flush.
+//! have nothing to do. Each load is put on each of them in turn. Both reply 250 only after a flush.
 //! Messages come from Postfix's own load generator, `smtp-source`. A client in lock step fetches
 //! them.
 
@@ -23,29 +23,31 @@ use super::network::{enter, widen};
 use super::report::{Report, Row};
 use super::statistics::median;
 use load::{Load, Source};
-use steps::{STEPS, Sending, Timing, Watch};
+use steps::{STEPS, Sending, StepCapture, Timing};
 
 const PEER: &str = "Postfix and Dovecot";
-/// The best of the paper's peers, by the name in its figures.
+/// The label for the best of the paper's peers.
 const PAPER: &str = "paper: the best of its peers";
 
 const KIB: usize = 1 << 10;
 const SESSIONS: [u32; 3] = [1, 10, 100];
 const SIZES: [usize; 6] = [KIB, 8 * KIB, 64 * KIB, 256 * KIB, KIB * KIB, 2 * KIB * KIB];
-/// Simultaneous sessions for messages of these sizes.
+/// The number of simultaneous sessions for messages of each of the [`SIZES`].
 const SIZES_SESSIONS: u32 = 10;
-/// Numbers of messages in long runs. Our server gets as many as the paper's server. The peer gets
-/// as many as it accepts in a minute.
-const OURS_IN_ALL: [u32; 3] = [1_000, 10_000, 100_000];
-const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
-const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
+/// The numbers of messages in our server's long runs with several sessions, as in the paper.
+const OUR_LONG_RUNS: [u32; 3] = [1_000, 10_000, 100_000];
+/// The numbers of messages in our server's long runs with one session, as in the paper.
+const OUR_LONG_RUNS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
+/// The numbers of messages in the peer's long runs: as many as the peer accepts in a minute.
+const PEER_LONG_RUNS: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
-/// The messages with timed steps.
-const WATCHED: Sending = Sending { clients: 1, messages: 10, bytes: KIB };
+/// The messages that are timed step by step.
+const TIMED: Sending = Sending { clients: 1, messages: 10, bytes: KIB };
 
-/// The account that no client fetches messages from, and the account with a fetching client.
+/// The account with messages that no client fetches.
 const SINK: &str = "user0";
+/// The account with messages that a client fetches by POP3.
 const READER: &str = "user1";
 
 /// The required ratio to the peer, by the number of sessions, and for the largest messages.
@@ -64,7 +66,8 @@ struct Case {
     peers: Outcome,
 }
 
-/// Many messages: sessions at once, messages and seconds.
+/// A long run: a server received `messages` messages in `sessions` simultaneous sessions, within
+/// `seconds` seconds.
 struct Many {
     side: Side,
     sessions: u32,
@@ -93,7 +96,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), messages: Vec::new() });
     let beside = Beside::make_mail_servers(repository, "email", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measure = || {
         enter()?;
         widen()?;
@@ -104,12 +107,15 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         targets.iter().try_for_each(|target| {
             source.put(Load { messages: 20, ..Load::small(10) }, target).map(drop)
         })?;
-        let watch = |side: Side| {
-            let watch =
-                Watch { tshark: &tshark, folder: &beside.folder, interface: side.interface() };
-            steps::measure(&watch, side, WATCHED)
+        let capture = |side: Side| {
+            let capture = StepCapture {
+                tshark: &tshark,
+                folder: &beside.folder,
+                interface: side.interface(),
+            };
+            steps::measure(&capture, side, TIMED)
         };
-        let steps = [watch(Side::Ours)?, watch(Side::Peer)?];
+        let steps = [capture(Side::Ours)?, capture(Side::Peer)?];
         let cases =
             loads().map(|load| by_turns(&source, load, &targets)).collect::<Result<_, _>>()?;
         let fetched = [fetch(&source, &targets[0])?, fetch(&source, &targets[1])?];
@@ -121,7 +127,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine: format!("{}; smtp-source", beside.machine()),
         rows: rows(&all),
-        note: "For messages and megabytes a second, higher is better; for all else, lower. A rate is the better of two rounds, a count their median; the plugin counts in both. A rate counts \
+        note: "For messages and megabytes a second, higher is better; for all else, lower. Each load has two rounds, and the plugin counts in both: the better rate, and the median of the instructions. Long runs and POP3 have one round. A rate counts \
                acknowledged messages. The peer may deliver them to mailboxes later, and its instructions are counted until it has done so. Steps are as tshark saw them on the tap: from the client's \
                last octet to the answer; the median of ten messages. The paper's ratios are those of its own machine to its own peers.",
         figure: Some(draw::figure(&all)),
@@ -187,9 +193,9 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
         for target in targets {
             let side = target.side;
             let counts: &[u32] = match (side, sessions) {
-                (Side::Ours, 1) => &OURS_IN_ONE_SESSION,
-                (Side::Ours, _) => &OURS_IN_ALL,
-                (Side::Peer, _) => &PEERS_IN_ALL,
+                (Side::Ours, 1) => &OUR_LONG_RUNS_IN_ONE_SESSION,
+                (Side::Ours, _) => &OUR_LONG_RUNS,
+                (Side::Peer, _) => &PEER_LONG_RUNS,
             };
             for &messages in counts {
                 let outcome = source.put(Load { messages, ..Load::small(sessions) }, target)?;

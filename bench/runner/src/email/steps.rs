@@ -28,8 +28,9 @@ pub(super) const STEPS: [&str; 9] = [
     "SYN to the last FIN",
 ];
 
-/// How long tshark captures, and the additional time for each message of a client.
+/// The time for which tshark captures, without the time for each message.
 const CAPTURE: Duration = Duration::from_secs(10);
+/// The additional time for each message of a client.
 const CAPTURE_FOR_MESSAGE: Duration = Duration::from_millis(500);
 /// The time that tshark needs before it captures.
 const BEGIN: Duration = Duration::from_secs(4);
@@ -65,21 +66,25 @@ impl Sending {
     }
 }
 
-/// The capture program and its interface.
-pub(super) struct Watch<'a> {
+/// The settings of a capture for [`measure`]: the program, its working folder and its interface.
+pub(super) struct StepCapture<'a> {
     pub(super) tshark: &'a Path,
     pub(super) folder: &'a Path,
     /// The interface that a guest's packets go through.
     pub(super) interface: &'a str,
 }
 
-/// Returns the median over all messages.
-pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result<Timing, Failure> {
+/// Captures the packets of `sending`, and returns the median of each step over all messages.
+pub(super) fn measure(
+    capture: &StepCapture<'_>,
+    side: Side,
+    sending: Sending,
+) -> Result<Timing, Failure> {
     let doing = "watching the tap with tshark";
-    let capture = CAPTURE + CAPTURE_FOR_MESSAGE * sending.messages;
-    let mut tshark = hold::command(watch.tshark);
-    tshark.args(["-n", "-l", "-i", watch.interface, "-f", "tcp port 25", "-a"]);
-    tshark.arg(format!("duration:{}", capture.as_secs()));
+    let span = CAPTURE + CAPTURE_FOR_MESSAGE * sending.messages;
+    let mut tshark = hold::command(capture.tshark);
+    tshark.args(["-n", "-l", "-i", capture.interface, "-f", "tcp port 25", "-a"]);
+    tshark.arg(format!("duration:{}", span.as_secs()));
     tshark.args(["-T", "fields", "-E", "separator= "]);
     for field in [
         "tcp.stream",
@@ -91,8 +96,8 @@ pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result
     ] {
         tshark.args(["-e", field]);
     }
-    let watching = tshark
-        .current_dir(watch.folder)
+    let capturing = tshark
+        .current_dir(capture.folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -100,10 +105,10 @@ pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result
         .map_err(Failure::io(doing))?;
     std::thread::sleep(BEGIN);
     sending.send(side)?;
-    let output = watching.wait_with_output().map_err(Failure::io(doing))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let output = capturing.wait_with_output().map_err(Failure::io(doing))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut streams: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
-    for (stream, segment) in said.lines().filter_map(Segment::parse) {
+    for (stream, segment) in printed.lines().filter_map(Segment::parse) {
         streams.entry(stream).or_default().push(segment);
     }
     let all: Vec<_> = streams.values().filter_map(|segments| steps(segments)).collect();

@@ -143,8 +143,8 @@ fn send_messages() -> Result<(), Failure> {
     })
 }
 
-/// `first`: the account that receives the first message. Each later message goes to the next
-/// account.
+/// Sends messages in one session. The account `first` receives the first message. Each later
+/// message goes to the next account.
 fn send_in_a_session(first: u32, text: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;

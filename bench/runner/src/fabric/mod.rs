@@ -40,7 +40,7 @@ struct Done {
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let done = on_cores(stop)?;
-    // The thread owns the processes that it starts.
+    // The programs that the thread starts end with the thread (`host::hold`).
     let counting =
         std::thread::scope(|scope| scope.spawn(|| counted::count(repository, stop)).join());
     let counted = counting.map_err(|_| Failure::broke("the bench panicked"))??;

@@ -26,7 +26,7 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// The time to connect, read the greeting and log in over the worst wire.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The direction of the bytes, seen from the other end of the wire.
+/// The direction of the bytes, seen from the machine at the end `there` of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     In,
@@ -75,12 +75,12 @@ pub(super) fn deliver_to_machine(users: usize, bytes: usize) -> Result<Flow, Fai
     Ok(Box::new(move || send(connection, framed, bytes, |connection| expect(connection, "250 "))))
 }
 
-/// Sends one such message to one user, as one of several flows.
+/// Sends a message of `bytes` to one user, in chunks. All flows send to the same user.
 pub(super) fn send_to_machine(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     deliver_to_machine(1, bytes)
 }
 
-/// Sends the same bytes to Linux, which replies to each chunk with one byte.
+/// Sends `bytes` bytes to Linux, which replies to each chunk with one byte.
 pub(super) fn send_to_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     let connection = connect(SINK)?;
     Ok(Box::new(move || {
@@ -99,7 +99,7 @@ pub(super) fn fetch_from_machine(place: usize, bytes: usize) -> Result<Flow, Fai
     Ok(Box::new(move || fetch(connection, b"RETR 1\r\n", bytes)))
 }
 
-/// Fetches as many bytes from Linux, which sends them on request.
+/// Fetches `bytes` bytes from Linux, which sends them on request.
 pub(super) fn fetch_from_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     let connection = connect(SOURCE)?;
     Ok(Box::new(move || fetch(connection, &(bytes as u64).to_be_bytes(), bytes)))

@@ -108,7 +108,7 @@ pub(super) fn run_only(
     let tools = Tools::get(repository, stop)?;
     let (stop_of_thread, only) = (stop.clone(), only.to_owned());
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::spawn(move || {
         let rows = room::enter().and_then(|()| measure(&tools, &only, &stop_of_thread));
         // A remainder under target/ does no harm.

@@ -20,14 +20,14 @@ use super::flows::{self, Way};
 use super::wire::Wire;
 use crate::network::{self, ip};
 
-/// With this setting, Linux keeps no metrics of a path after its last connection. No flow then
-/// begins with the results of an earlier one.
-const FORGETFUL: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
+/// The file of a Linux setting. With 1 in this file, Linux keeps no metrics of a path after its
+/// last connection. Then no flow begins with the results of an earlier one.
+const NO_METRICS_SAVE: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
 
 /// Moves this thread into a network namespace of its own.
 pub(super) fn enter() -> Result<(), Failure> {
     network::enter()?;
-    std::fs::write(FORGETFUL, "1").map_err(Failure::io("making Linux forget paths"))
+    std::fs::write(NO_METRICS_SAVE, "1").map_err(Failure::io("making Linux forget paths"))
 }
 
 /// Linux's address at the end `here`.
@@ -76,8 +76,8 @@ impl Room {
         for name in [TAP, "there"] {
             ip(&format!("link set {name} up"))?;
         }
-        // Otherwise Linux would answer ARP on the bridge for the address at this end of the wire.
-        // Frames for that address would then bypass the wire.
+        // With ARP, Linux would answer on the bridge for the address at the end `here`. Then the
+        // machine's frames for that address would bypass the wire.
         ip("link set bridge arp off up")?;
         let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let room = Room { wire, there: There::Machine(start()?) };
@@ -92,7 +92,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Linux at the other end of such a wire.
+    /// Linux at the other end of a wire with `spec` in both directions.
     pub(super) fn with_linux(wire: &Path, spec: &str, seed: u64) -> Result<Room, Failure> {
         make_interfaces()?;
         let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);

@@ -38,11 +38,11 @@ impl Wire {
         // The program ends when its standard input closes.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::io(doing))?;
-        let mut said = String::new();
+        let mut printed = String::new();
         if let Some(output) = child.stdout.take() {
-            BufReader::new(output).read_line(&mut said).map_err(Failure::io(doing))?;
+            BufReader::new(output).read_line(&mut printed).map_err(Failure::io(doing))?;
         }
-        if said == "ready\n" {
+        if printed == "ready\n" {
             return Ok(Wire(child));
         }
         let mut complaint = String::new();

@@ -7,7 +7,7 @@ use host::{Failure, Repository, Stop, image, packages};
 
 use super::parked::park;
 use super::split::Split;
-use super::wire::{Catching, Seen};
+use super::wire::{FrameCapture, Seen};
 use super::{CORES, PAPER_CLOCKS_PER_SECOND, Way};
 use crate::at_tap::{Place, Queues, Serving, ask_for_pages};
 use crate::counters::Sample;
@@ -131,10 +131,10 @@ impl Tools {
     }
 
     fn look_at_load(&self, requests: u32, per_second: u32) -> Result<Seen, Failure> {
-        let catching = Catching::begin(&self.tcpdump, 80, self.capture_file.clone())?;
+        let capture = FrameCapture::begin(&self.tcpdump, 80, self.capture_file.clone())?;
         ask(&self.h2load, requests, per_second)?;
         std::thread::sleep(SETTLE);
-        catching.end()
+        capture.end()
     }
 }
 
@@ -166,13 +166,13 @@ struct Share {
 }
 
 /// The counts of all cores, in their order.
-fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
-    let share = |core: u32| said.iter().find_map(|line| share(line, core));
+fn shares(printed: &[String]) -> Result<Vec<Share>, Failure> {
+    let share = |core: u32| printed.iter().find_map(|line| share(line, core));
     let shares: Option<Vec<Share>> = (0..CORES).map(share).collect();
     shares.ok_or_else(|| {
         Failure::broke(format_args!(
             "the guest did not say what its cores did:\n{}",
-            said.join("\n")
+            printed.join("\n")
         ))
     })
 }
@@ -217,19 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cores_say_of_their_shares_is_understood() {
-        let said: Vec<String> = std::iter::once("stopped".to_string())
+    fn the_share_of_each_core_is_parsed() {
+        let printed: Vec<String> = std::iter::once("stopped".to_string())
             .chain((0..CORES).rev().map(|core| line(core, [10 * core, 30 * core, 100 + core, 500])))
             .collect();
-        let shares = shares(&said).unwrap();
+        let shares = shares(&printed).unwrap();
         assert_eq!(shares[2], Share { connections: 20, frames: 60, mean_us: 102, most_us: 500 });
         let (mean, most) = passed(&shares).unwrap();
         assert_eq!((mean.round(), most), (102.0, 500.0));
-        assert_eq!(super::shares(&said[..2]).err().unwrap().status(), 1);
+        assert_eq!(super::shares(&printed[..2]).err().unwrap().status(), 1);
     }
 
     #[test]
-    fn idle_connections_are_not_what_the_first_core_serves() {
+    fn idle_connections_do_not_count_as_served_requests() {
         let share = |connections| Share { connections, frames: 0, mean_us: 0, most_us: 0 };
         assert_eq!(first_served(&[share(66), share(98), share(36)], 64, 200), 1.0);
         assert_eq!(passed(&[share(66)]), None);

@@ -25,15 +25,17 @@ const LOADS: [u32; 6] = [500, 1_000, 2_000, 4_000, 6_000, 8_000];
 
 /// The load at which the instructions for a request are reported.
 const COUNTED: u32 = 2_000;
-/// A load is left out if less than this part of its requests begins in time. Then it is too much
-/// for the machine or its host.
-const FOLLOWS: f64 = 0.75;
+/// A load is left out if less than this part of its requests begins in time. Such a load is too
+/// much for the machine or its host.
+const BEGUN_PART_MIN: f64 = 0.75;
 
-/// The paper's highest values: requests a second, percent of the first core's time without HTTP,
-/// and simultaneous requests. The paper's hardware follows.
+/// The paper's highest rate, in requests a second.
 const PAPER_PER_SECOND: f64 = 8_400.0;
+/// The paper's highest busy time of a first core that serves no pages, in percent.
 const PAPER_BUSY: f64 = 92.0;
+/// The paper's highest number of simultaneous requests.
 const PAPER_AT_ONCE: f64 = 100.0;
+/// The clock rate of the paper's processors.
 const PAPER_CLOCKS_PER_SECOND: f64 = 3.4e9;
 
 /// The first core's work for the connections of the other cores.
@@ -74,7 +76,7 @@ impl Way {
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(repository, stop)).join());
     let points = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -109,7 +111,8 @@ fn measure(repository: &Repository, stop: &Stop) -> Result<Vec<Point>, Failure> 
                 point.seen.first_response.mean_ms,
             ));
             // A load that did not reach the machine tells nothing about the machine.
-            if asked > COUNTED && point.seen.requests_per_second < f64::from(asked) * FOLLOWS {
+            if asked > COUNTED && point.seen.requests_per_second < f64::from(asked) * BEGUN_PART_MIN
+            {
                 break;
             }
             points.push(point);

@@ -28,7 +28,8 @@ const GREETING: u64 = 8_000;
 /// The time after which all work of an opened session is finished.
 const SETTLE: Duration = Duration::from_millis(2);
 
-/// Opens the sessions. The first core serves no pages as long as the caller holds them.
+/// Opens the sessions and returns those of the first core. The first core serves no pages as long
+/// as the caller keeps them.
 pub(super) fn park(serving: &Serving) -> Result<Vec<Client>, Failure> {
     let (mut parked, mut others) = (Vec::new(), Vec::new());
     let mut before = of_others(serving)?;

@@ -17,18 +17,18 @@ use nix::unistd::Pid;
 use crate::at_tap::INTERFACE;
 
 /// The captured bytes of each frame: enough for the longest Ethernet, IPv4 and TCP headers.
-const CAUGHT_BYTES: &str = "--snapshot-length=134";
+const CAPTURED_BYTES: &str = "--snapshot-length=134";
 /// `tcpdump` gets frames from the kernel in blocks. A frame waits at most this long.
-const HANDED_OVER: Duration = Duration::from_millis(1_200);
+const HANDOVER_DELAY: Duration = Duration::from_millis(1_200);
 /// The first bytes of a file of `tcpdump`: nanosecond times, fields in this processor's byte order.
 const MAGIC: [u8; 4] = 0xA1B2_3C4D_u32.to_le_bytes();
 const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 
 /// A running capture.
-pub(super) struct Catching {
+pub(super) struct FrameCapture {
     tcpdump: Child,
-    said: BufReader<std::process::ChildStderr>,
+    printed: BufReader<std::process::ChildStderr>,
     file: PathBuf,
 }
 
@@ -56,15 +56,15 @@ pub(super) struct Span {
     pub(super) most_ms: f64,
 }
 
-impl Catching {
+impl FrameCapture {
     /// Call it in the network namespace of the interface. `file`: the file for the captured frames.
-    pub(super) fn begin(tcpdump: &Path, port: u16, file: PathBuf) -> Result<Catching, Failure> {
+    pub(super) fn begin(tcpdump: &Path, port: u16, file: PathBuf) -> Result<FrameCapture, Failure> {
         let doing = "running tcpdump";
         let mut command = hold::command(tcpdump);
         command.args([
             "-i",
             INTERFACE,
-            CAUGHT_BYTES,
+            CAPTURED_BYTES,
             "--time-stamp-precision=nano",
             "-B",
             "65536",
@@ -75,31 +75,33 @@ impl Catching {
         command.arg(&file).arg(format!("tcp port {port}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut tcpdump = command.spawn().map_err(Failure::io(doing))?;
-        let said = tcpdump.stderr.take().ok_or_else(|| Failure::broke(doing))?;
-        let mut catching = Catching { tcpdump, said: BufReader::new(said), file };
+        let printed = tcpdump.stderr.take().ok_or_else(|| Failure::broke(doing))?;
+        let mut capture = FrameCapture { tcpdump, printed: BufReader::new(printed), file };
         let mut line = String::new();
         while !line.contains("listening on") {
             line.clear();
-            if catching.said.read_line(&mut line).map_err(Failure::io(doing))? == 0 {
+            if capture.printed.read_line(&mut line).map_err(Failure::io(doing))? == 0 {
                 return Err(Failure::broke("tcpdump ended before it began"));
             }
         }
-        Ok(catching)
+        Ok(capture)
     }
 
     /// Ends the capture. Errors: tcpdump missed frames, or the capture contains incomplete
     /// requests.
     pub(super) fn end(mut self) -> Result<Seen, Failure> {
         let doing = "ending tcpdump";
-        std::thread::sleep(HANDED_OVER);
+        std::thread::sleep(HANDOVER_DELAY);
         let id = i32::try_from(self.tcpdump.id()).map_err(Failure::broke)?;
         kill(Pid::from_raw(id), Signal::SIGINT)
             .map_err(|error| Failure::io(doing)(error.into()))?;
-        let mut said = String::new();
-        self.said.read_to_string(&mut said).map_err(Failure::io(doing))?;
+        let mut printed = String::new();
+        self.printed.read_to_string(&mut printed).map_err(Failure::io(doing))?;
         self.tcpdump.wait().map_err(Failure::io(doing))?;
-        if !said.contains("\n0 packets dropped by kernel") {
-            return Err(Failure::broke(format_args!("frames were missed; tcpdump said\n{said}")));
+        if !printed.contains("\n0 packets dropped by kernel") {
+            return Err(Failure::broke(format_args!(
+                "frames were missed; tcpdump said\n{printed}"
+            )));
         }
         let caught = std::fs::read(&self.file).map_err(Failure::io("reading what was caught"))?;
         std::fs::remove_file(&self.file).map_err(Failure::io("removing what was caught"))?;
@@ -107,7 +109,7 @@ impl Catching {
     }
 }
 
-impl Drop for Catching {
+impl Drop for FrameCapture {
     fn drop(&mut self) {
         hold::kill_group(&self.tcpdump);
         // The process was killed or has ended. `wait` removes the zombie.

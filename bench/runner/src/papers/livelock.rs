@@ -21,7 +21,7 @@ const SEED: u64 = 1;
 /// The required part of the maximum useful work, at every offered load.
 const FLAT: f64 = 0.95;
 
-pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let curve = |kind| -> Vec<(f64, f64)> {
         LOADS.iter().map(|load| (*load as f64, useful(kind, *load))).collect()
     };

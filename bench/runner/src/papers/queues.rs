@@ -12,8 +12,11 @@ use crate::workplace::refuse_if_stopped;
 
 const POLLED: &str = "one queue that polls, same model";
 const PAPER: &str = "the paper";
+/// The factor by which the paper's second design is faster than its first one.
 const PAPER_TIMES: f64 = 5.3;
+/// The length of the paper's only queue, in tasks.
 const PAPER_ONE_QUEUE: f64 = 488.0;
+/// The length of the paper's resume queue, in tasks.
 const PAPER_TWO_QUEUES: f64 = 137.0;
 
 const EMAILS: u64 = 100_000;
@@ -34,7 +37,7 @@ struct Pair {
     resumed: Outcome,
 }
 
-pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for threads in THREADS {
         refuse_if_stopped(stop)?;

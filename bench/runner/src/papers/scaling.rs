@@ -23,9 +23,10 @@ const PAIRS: [(u32, usize); 9] =
 const PAIRS_MAX: u32 = 8;
 /// The colours of the series, one for each round-trip time.
 const TONES: [Tone; 4] = [Tone::Ours, Tone::Second, Tone::Third, Tone::Fourth];
-/// On real cores: the duration of a count and the number of counts. The best count is used, because
-/// other load on the host only reduces the result.
+/// The duration of a count on real cores.
 const COUNTED: Duration = Duration::from_millis(5);
+/// The number of counts on real cores. The best count is used, because other load on the host only
+/// reduces the result.
 const REPETITIONS: usize = 150;
 
 /// A way to run the chain.
@@ -52,7 +53,7 @@ const APART: Way = Way {
     place: DevicePlace::Apart,
 };
 
-pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for way in [AS_THE_PAPER, QUEUED, APART] {
         for (round_trip, papers) in ROUND_TRIPS {

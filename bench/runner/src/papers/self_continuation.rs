@@ -29,7 +29,7 @@ struct Pair {
     continued: Work,
 }
 
-pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut pairs = Vec::new();
     for calls in PAPERS.iter().chain(MORE) {
         refuse_if_stopped(stop)?;

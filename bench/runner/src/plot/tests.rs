@@ -1,4 +1,4 @@
-//! What a figure shows, and that it is well formed.
+//! Tests that a figure is well formed and shows all of its parts.
 
 use super::*;
 
@@ -77,7 +77,8 @@ fn bars_of_several_series_stand_beside_each_other_on_the_ground() {
         ],
     };
     let svg = Figure { title: "Work".into(), caption: "figure 11", panels: vec![panel] }.svg();
-    // Those of the legend come first, and before them the plot's own rectangle has another class.
+    // Skips the text before the first rectangle of this class, and the two rectangles of the
+    // legend. The plot's own rectangle has another class.
     let of = |field: &str| -> Vec<f64> {
         let drawn = svg.split("<rect class=\"dot ").skip(3);
         drawn.map(|rest| numbers(rest.split("/>").next().unwrap(), field)[0]).collect()

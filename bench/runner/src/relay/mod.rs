@@ -28,8 +28,9 @@ const PEER: &str = "Postfix";
 const TARGET: f64 = 30.0;
 const WITHOUT: &str = "an empty queue";
 
-/// The account that sends to other servers, and a second one.
+/// The account that sends most messages to other servers.
 const SENDER: &str = "sender";
+/// A second account that sends to other servers. It has no messages in a long queue.
 const ANOTHER: &str = "another";
 
 /// Memory for a million entries: an eighth of a GiB for the store's index, and as much for the
@@ -116,7 +117,7 @@ fn measure(
 }
 
 /// Runs `measure` in a thread of its own, because the thread enters a network namespace and cannot
-/// leave it. The thread owns the processes that it starts.
+/// leave it. The programs that the thread starts end with the thread (`host::hold`).
 fn in_own_network<T: Send>(
     measure: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {

@@ -28,10 +28,10 @@ const TTL: u32 = 86_400;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
     Fast,
-    /// It is as fast as the first.
+    /// A second destination, as fast as [`Destination::Fast`].
     Other,
     Slow,
-    /// It is down until a sink is started.
+    /// No host answers there until the bench starts a sink.
     Down,
 }
 
@@ -63,7 +63,7 @@ impl Destination {
     }
 }
 
-/// The name server that a server asks.
+/// The address at which the server of `side` reaches the name server.
 pub(super) fn name_server_of(side: Side) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, side as u8, 3)
 }
@@ -94,7 +94,7 @@ impl Outside {
         Names::start(&self.name_server, folder)
     }
 
-    /// Starts a sink at this destination. It takes this many seconds for a message.
+    /// Starts a sink at this destination. The sink takes `seconds` seconds for a message.
     pub(super) fn open(
         &self,
         destination: Destination,
@@ -144,15 +144,15 @@ impl Names {
             .stdout(Stdio::null())
             .stderr(log);
         let names = Names(command.spawn().map_err(Failure::io(doing))?);
-        let (began, mut said) = (Instant::now(), String::new());
+        let (began, mut printed) = (Instant::now(), String::new());
         while began.elapsed() < BUDGET {
-            said = std::fs::read_to_string(&log_path).map_err(Failure::io(doing))?;
-            if said.contains("nsd started") {
+            printed = std::fs::read_to_string(&log_path).map_err(Failure::io(doing))?;
+            if printed.contains("nsd started") {
                 return Ok(names);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Failure::broke(format_args!("{doing}: it said\n{said}")))
+        Err(Failure::broke(format_args!("{doing}: it said\n{printed}")))
     }
 }
 
@@ -187,7 +187,7 @@ impl Sink {
             for count in BufReader::new(output)
                 .split(b'\r')
                 .map_while(Result::ok)
-                .filter_map(|said| messages(&said))
+                .filter_map(|printed| messages(&printed))
             {
                 taken.store(count, Ordering::Relaxed);
             }
@@ -237,8 +237,8 @@ impl Drop for Sink {
 }
 
 /// Parses the number of messages that smtp-sink reports, as in `sess=1 quit=0 mesg=1`.
-fn messages(said: &[u8]) -> Option<u32> {
-    let (_, count) = std::str::from_utf8(said).ok()?.rsplit_once("mesg=")?;
+fn messages(printed: &[u8]) -> Option<u32> {
+    let (_, count) = std::str::from_utf8(printed).ok()?.rsplit_once("mesg=")?;
     count.trim().parse().ok()
 }
 
@@ -247,13 +247,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_sink_says_is_understood() {
+    fn the_message_count_of_a_sink_is_parsed() {
         assert_eq!(messages(b"sess=12 quit=3 mesg=4711"), Some(4711));
         assert_eq!(messages(b""), None);
     }
 
     #[test]
-    fn each_destination_is_somewhere_else() {
+    fn each_destination_has_its_own_host() {
         let hosts = Destination::ALL.map(|destination| destination.host(Side::Peer).octets());
         assert_eq!(hosts.map(|host| host[3]), [11, 12, 13, 14]);
         assert_eq!(Destination::Slow.address(Side::Ours), "somebody@slow.ours.test");

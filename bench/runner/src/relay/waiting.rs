@@ -28,9 +28,9 @@ pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
 /// The highest number of messages that leave while the bench measures how fast the queue empties.
 /// It is at most half of the queue.
 const DRAINED_MAX: u32 = 20_000;
-/// How long the bench sends messages for another destination. The engine retries a destination that
-/// is down after a minute, and then examines all waiting entries.
-const WATCH: Duration = Duration::from_secs(150);
+/// The time for which the bench sends messages for another destination. After a minute, the engine
+/// retries the destination that is down, and then examines all waiting entries.
+const SENDING_SPAN: Duration = Duration::from_secs(150);
 /// The pause between two of these messages.
 const PAUSE: Duration = Duration::from_millis(250);
 const MESSAGE_BYTES: usize = 1_000;
@@ -121,7 +121,7 @@ impl Measurement<'_> {
         let mib = resident_mib(serving.process_id())?;
         serving.stop()?;
         let serving = self.boot()?;
-        let [others, own] = self.watch()?;
+        let [others, own] = self.measure_delays()?;
         serving.stop()?;
         let (drained, left) =
             if entries == 0 { (None, 0) } else { self.drain((entries / 2).min(DRAINED_MAX))? };
@@ -133,11 +133,11 @@ impl Measurement<'_> {
     }
 
     /// Sends messages to a fast destination and returns their delays.
-    fn watch(&self) -> Result<[Waits; 2], Failure> {
+    fn measure_delays(&self) -> Result<[Waits; 2], Failure> {
         let sink = self.outside.open(Destination::Fast, Side::Ours, 0)?;
         let mut clients = [submit(ANOTHER)?, submit(SENDER)?];
         let (began, mut waits) = (Instant::now(), [const { Vec::new() }; 2]);
-        while began.elapsed() < WATCH {
+        while began.elapsed() < SENDING_SPAN {
             for ((client, waits), name) in clients.iter_mut().zip(&mut waits).zip([ANOTHER, SENDER])
             {
                 waits.push(self.send(client, name, &sink)?);

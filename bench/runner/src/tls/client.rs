@@ -1,5 +1,5 @@
-//! A browser for measurements: one connection, over TLS or in the clear. Each step of it is a
-//! separate function.
+//! A browser for measurements: one connection, over TLS or in the clear. Each step of a transaction
+//! is a separate function.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

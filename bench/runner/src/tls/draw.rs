@@ -13,11 +13,13 @@ const KINDS: [(Side, Channel, &str, Tone); 4] = [
     (Side::Peer, Channel::Plain, "in the clear", Tone::Fourth),
 ];
 
-/// The paper's factors for messages with TLS: at least three when retrieved, and two when composed,
-/// from 10 KB on.
+/// The least multiple by which TLS raises the cost of a retrieved message in the paper.
 const PAPER_RETRIEVED: f64 = 3.0;
+/// The multiple by which TLS raises the cost of a composed message in the paper.
 const PAPER_COMPOSED: f64 = 2.0;
+/// The smallest size of a composed message with that multiple.
 const PAPER_FROM_KB: f64 = 10.0;
+/// The largest message size of the paper.
 const PAPER_TO_KB: f64 = 16.0;
 
 /// Selects the costs by size.

@@ -29,27 +29,29 @@ use crate::workplace::refuse_if_stopped;
 const CONNECTIONS: usize = 24;
 /// The number of requests in one count.
 const REQUESTS: usize = 100;
-/// Simultaneous connections, and the number of repetitions.
+/// The number of connections that send requests at the same time.
 const CROWD: usize = 16;
+/// The number of times that these connections send requests.
 const WAVES: usize = 20;
 /// The median of this many repetitions counts.
 const REPETITIONS: usize = 3;
 /// The time after which all work of a step is finished.
 const SETTLE: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(3);
-/// Requests in one connection.
+/// Numbers of requests in one connection.
 pub(super) const NUMBERS: [usize; 5] = [1, 2, 5, 10, 20];
 /// The number of connections for each of these numbers.
 const NUMBERED: usize = 10;
 
-/// The cost of one of several repetitions.
+/// The cost of one repetition: the mean of the guest's instructions, and the median of the client's
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) instructions: f64,
     pub(super) ms: f64,
 }
 
-/// The steps of a transaction; those of TLS are `None` in the clear.
+/// The cost of each step of a transaction. The steps of TLS are `None` in the clear.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     pub(super) connection: Taken,
@@ -71,9 +73,9 @@ pub(super) struct Found {
     pub(super) posts: Vec<(usize, Taken)>,
     /// Whole transactions by the number of files of 4 KB.
     pub(super) numbers: Vec<(usize, Taken)>,
-    /// A request, if several connections send requests at the same time.
+    /// The cost of a request while several connections send requests.
     pub(super) crowd: Taken,
-    /// A request in HTTP/2.
+    /// The cost of a request in HTTP/2.
     pub(super) two: Option<Taken>,
 }
 
@@ -177,7 +179,8 @@ impl Target<'_> {
         self.count_all(name, count, 1, work)
     }
 
-    /// Like `count`, where each call of `work` does `at_once` things.
+    /// As `count`, but each call of `work` does `at_once` requests. The instructions are those of
+    /// one request, and the time is that of one call.
     fn count_all(
         &self,
         name: &str,

@@ -17,8 +17,9 @@ use host::{Failure, Repository, Stop};
 
 use guests::{Found, Steps, Taken};
 
-/// The file of most measurements, and its size.
+/// The file that most measurements request.
 const PAGE: &str = "4k.bin";
+/// The size of [`PAGE`].
 const PAGE_BYTES: usize = 4 << 10;
 /// The sizes of the paper, 1 to 16 KB.
 const FILES: [SiteFile; 7] = [
@@ -55,7 +56,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let native = native::measure(stop)?;
     let beside = Beside::make(repository, "tls", &FILES, stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::scope(|scope| {
         scope.spawn(|| guests::measure(repository, &beside, stop)).join()
     });

@@ -9,9 +9,10 @@ use host::{Failure, Stop, remark};
 use crate::report::Row;
 use crate::workplace::refuse_if_stopped;
 
-/// The duration and the number of counts. The best one is used, since other load on the host only
-/// reduces the result.
+/// The duration of a count.
 const SPAN: Duration = Duration::from_secs(1);
+/// The number of counts. The best one is used, since other load on the host only reduces the
+/// result.
 const REPETITIONS: usize = 3;
 
 const LIBRARIES: &str = "rustls and ring alone";

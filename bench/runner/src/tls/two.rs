@@ -25,8 +25,8 @@ pub(super) struct Two {
 }
 
 impl Two {
-    /// Sends the connection preface. TLS is established. The windows are so large that no update is
-    /// needed.
+    /// Sends the connection preface. `client` has completed its TLS handshake. The windows are so
+    /// large that no update is needed.
     pub(super) fn begin(mut client: Client) -> Result<Two, Failure> {
         let [high, low] = INITIAL_WINDOW_SIZE.to_be_bytes();
         let setting = [&[high, low], WINDOW_MAX.to_be_bytes().as_slice()].concat();

@@ -1,5 +1,5 @@
-//! Measures our image alone, and the cost of a request by part of the program in the last round. It
-//! is for use during development of the server.
+//! Measures our image alone, and the cost of a request by part of the program in the last round.
+//! This measurement is for use during development of the server.
 
 use super::load::{self, Generator, Target};
 use super::parts::parts;
@@ -30,7 +30,7 @@ pub(crate) fn run_only(
     let generator = Generator::get(&repository.target("bench"), stop)?;
     let profiler = Profiler::new(repository, "web")?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         || enter().and_then(|()| measure(repository, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());

@@ -10,7 +10,7 @@ use crate::counters::{Counters, Sample};
 use crate::workplace::refuse_if_stopped;
 
 const DONE: &str = include_str!("done.lua");
-/// How long a load lasts.
+/// The duration of a load, in seconds.
 const SPAN_S: u64 = 2;
 /// The time after which all work of a load is finished.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -91,11 +91,11 @@ impl Generator {
         refuse_if_stopped(stop)?;
         let started = Instant::now();
         let before = Taken::now(target)?;
-        let said = self.run(load, target)?;
+        let printed = self.run(load, target)?;
         std::thread::sleep(SETTLE);
         let after = Taken::now(target)?;
-        let found =
-            Found::parse(&said).ok_or_else(|| Failure::broke(format_args!("wrk said\n{said}")))?;
+        let found = Found::parse(&printed)
+            .ok_or_else(|| Failure::broke(format_args!("wrk said\n{printed}")))?;
         let executed = after.sample.since(&before.sample);
         let of_requests = executed.total() as f64 - target.idle * started.elapsed().as_secs_f64();
         let outcome = Outcome {
@@ -173,8 +173,8 @@ impl Found {
         if self.requests > 0.0 { sum / self.requests } else { f64::NAN }
     }
 
-    fn parse(said: &str) -> Option<Found> {
-        let line = said.lines().find_map(|line| line.strip_prefix("result "))?;
+    fn parse(printed: &str) -> Option<Found> {
+        let line = printed.lines().find_map(|line| line.strip_prefix("result "))?;
         let figures: Vec<f64> = line.split(' ').filter_map(|figure| figure.parse().ok()).collect();
         let [requests, micros, bytes, p50, p99, errors] = figures.try_into().ok()?;
         Some(Found {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wrk_says_is_understood() {
+    fn the_result_line_of_wrk_is_parsed() {
         let found = Found::parse("Running\nresult 1534 3090000 6340000 16170 891340 2\n").unwrap();
         assert_eq!(
             found,

@@ -2,9 +2,9 @@
 //! the same flags and the same card.
 //!
 //! Both guests run at the same time, each on a tap interface of its own, and sleep while they have
-//! to do. Every load is put on each of them in turn, several times. Rates and times come from the
-//! best round. Counts are medians. nginx serves with `sendfile` on one port and without it on
-//! another.
+//! nothing to do. Each load is put on each server in turn, several times. Rates and times come from
+//! the best round. Counts are medians. nginx serves with `sendfile` on one port, and without
+//! `sendfile` on another.
 
 mod alone;
 mod draw;
@@ -34,10 +34,11 @@ const FILES: [SiteFile; 2] = [(SMALL, 4 << 10), (LARGE, 10 << 20)];
 const CONNECTIONS: [u32; 4] = [1, 16, 100, 1_000];
 const LARGE_CONNECTIONS: [u32; 2] = [1, 16];
 
-/// The targets: the multiple of the peer's requests a second, and guest instructions for a request.
-/// They differ for a request with its own connection and for one on a kept connection.
+/// The required multiple of the peer's requests a second.
 const TARGET_TIMES: f64 = 10.0;
+/// The most guest instructions for a request with its own connection.
 const AIM_CLOSES: f64 = 10_000.0;
+/// The most guest instructions for a request on a kept connection.
 const AIM_KEPT: f64 = 3_000.0;
 
 const ROUNDS: usize = 3;
@@ -59,7 +60,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
     let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;

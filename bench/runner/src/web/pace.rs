@@ -16,7 +16,7 @@ use super::{Case, PLAIN, ROUNDS, SENDFILE, SMALL};
 use crate::report::Row;
 use crate::workplace::refuse_if_stopped;
 
-/// The part of a server's maximum.
+/// The rate of the requests, as a part of the server's maximum.
 const PART: f64 = 0.7;
 const CONNECTIONS: u32 = 100;
 /// The approximate time for which requests are sent.
@@ -122,8 +122,8 @@ fn pace(
     let text =
         std::fs::read_to_string(&log).map_err(Failure::io("reading what h2load wrote down"))?;
     std::thread::sleep(SETTLE);
-    let said = String::from_utf8_lossy(&output.stdout);
-    outcome(&text).ok_or_else(|| Failure::broke(format_args!("h2load said\n{said}")))
+    let printed = String::from_utf8_lossy(&output.stdout);
+    outcome(&text).ok_or_else(|| Failure::broke(format_args!("h2load said\n{printed}")))
 }
 
 /// Parses `log`, which has a line for each request: its start in microseconds, its status, and its
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_h2load_wrote_down_is_understood_and_only_pages_count() {
+    fn the_log_of_h2load_is_parsed_and_must_contain_only_pages() {
         let line = |start: u64, status: u32, micros: u64| {
             format!("{}\t{status}\t{micros}\n", 1_763_786_000_000_000 + start * 10_000)
         };

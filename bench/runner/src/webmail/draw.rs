@@ -8,10 +8,11 @@ use super::wide::{Far, ROUND_MS, RemoteAction};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-/// Milliseconds from the studies' texts, for their own webmail and for the others. The first is an
-/// inbox of 6 messages in a LAN, the second an inbox of 10 over TLS. The third constant is an inbox
-/// in a WAN.
+/// Times of an inbox in the studies' texts: the number of messages, and the milliseconds for their
+/// own webmail and for other webmails. The first is in a LAN, the second over TLS.
 const PAPER_INBOX: [(usize, f64, f64); 2] = [(6, 0.1, 1.1), (10, 42.0, 6.5 * 42.0)];
+/// The times of an inbox in a WAN in the studies' texts: the milliseconds for their own webmail and
+/// for other webmails.
 const PAPER_WIDE_INBOX: (f64, f64) = (0.392, 230.0);
 /// The instructions of the studies' processor in a millisecond, at one instruction a clock.
 const PAPER_INSTRUCTIONS_PER_MS: f64 = PAPER_HZ / 1000.0;

@@ -17,10 +17,11 @@ use crate::client::Client;
 use crate::profile::Profiler;
 use crate::workplace::refuse_if_stopped;
 
-/// How often a step is repeated. At ours it is repeated so often that deferred work (message
-/// summaries, pieces of the log) counts at its average.
-const OURS: usize = 24;
-const PEERS: usize = 3;
+/// The number of repetitions of a step at our guest. With so many repetitions, deferred work
+/// (message summaries, pieces of the log) counts at its average.
+const OUR_REPETITIONS: usize = 24;
+/// The number of repetitions of a step at the peer's guest.
+const PEER_REPETITIONS: usize = 3;
 /// File sizes in bytes. The TLS paper uses the same sizes.
 pub(super) const FILES: [usize; 3] = [1_000, 8_000, 16_000];
 
@@ -159,7 +160,7 @@ pub(super) fn measure(
 
 impl Target<'_> {
     fn times(&self) -> usize {
-        if self.side == Side::Ours { OURS } else { PEERS }
+        if self.side == Side::Ours { OUR_REPETITIONS } else { PEER_REPETITIONS }
     }
 
     fn take(&self, step: Step, profiler: &Profiler) -> Result<Taken, Failure> {

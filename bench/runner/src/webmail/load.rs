@@ -4,9 +4,8 @@
 //! Each request is the cheapest one that shows the user's inbox. If a response is late, the
 //! connection sends its next request as soon as the response arrives. So a slow machine gets fewer
 //! requests. A load lasts a few seconds, and ends when all requests have been answered. Both
-//! webmails get each load, one after the other. Only ours also gets a pressing load,
-//! in which connections do not pause between requests.
-//! gets as many users as ask 100 times a second each.
+//! webmails get each load, one after the other. Only ours also gets a pressing load, in which
+//! connections do not pause between requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +70,7 @@ impl Load {
         }
     }
 
-    /// Whether two other users work during the load. Their work is small beside the load.
+    /// Whether two other users work during the load. Their work is small compared with the load.
     fn has_others(self) -> bool {
         self.users == USERS && !self.is_pressing
     }

@@ -45,7 +45,7 @@ struct All {
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let beside = Beside::make_webmails(repository, "webmail", stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         std::thread::scope(|scope| scope.spawn(|| measure(repository, &beside, stop)).join());
     let All { found, loaded, far } =

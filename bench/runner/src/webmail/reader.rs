@@ -82,7 +82,7 @@ impl Login {
         }
     }
 
-    /// Returns the logged-in user. The form was sent before.
+    /// Returns the logged-in user. The caller has sent the form.
     pub(super) fn finish(self) -> Result<Reader, Failure> {
         let Login { side, mut browser, .. } = self;
         let mut token = String::new();
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_what_stands_in_its_form() {
+    fn the_first_matching_token_of_a_page_is_found() {
         let page = "<input name=\"token\" value=\"abc\"><input name=\"token\" value=\"d\">";
         assert_eq!(between(page, "name=\"token\" value=\"", "\"").unwrap(), "abc");
         assert!(between(page, "name=\"_token\" value=\"", "\"").is_err());

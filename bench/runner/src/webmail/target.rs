@@ -37,7 +37,7 @@ pub(super) struct Target<'a> {
     pub(super) idle: f64,
 }
 
-/// The cost of one of several repetitions.
+/// The cost of one repetition of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) instructions: f64,
@@ -75,7 +75,7 @@ impl<'a> Target<'a> {
         Reader::log_in(self.side, self.address, &self.settings, name)
     }
 
-    /// Does the step once to fill caches, and then measures it this often.
+    /// Does the step once to fill caches, and then measures `times` repetitions.
     pub(super) fn same(
         &self,
         step: impl Debug,
@@ -159,7 +159,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// How many instructions a guest executes in a second in which nothing happens.
+/// The instructions that a guest executes in a second in which nothing happens.
 fn idle(counters: &Counters) -> Result<f64, Failure> {
     std::thread::sleep(SETTLE);
     let (before, started) = (counters.total_of(0)?, Instant::now());

@@ -13,7 +13,7 @@ use crate::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::goodput::Wire;
 use crate::statistics::median;
 
-/// The round-trip time.
+/// The round-trip time in milliseconds.
 pub(super) const ROUND_MS: u32 = 20;
 const TIMES: usize = 3;
 /// Text sizes, in bytes, of messages that a user reads and sends.

@@ -1,6 +1,6 @@
 //! The figures of messages over a wide network.
 
-use super::{All, CLIENTS_OF_SIZES, Case, MANY, ROUNDS_MS, WATCHED, name};
+use super::{All, CLIENTS_OF_SIZES, Case, MANY, ROUNDS_MS, TIMED, name};
 use crate::beside::Side;
 use crate::email::KIB;
 use crate::email::draw::{panel_of_steps, series, sizes_axis};
@@ -11,7 +11,7 @@ const FIRST_OF_STEPS: usize = 13;
 
 pub(super) fn figure(all: &All) -> Figure {
     let sizes = ROUNDS_MS.map(|round_ms| panel_of_sizes(all, round_ms));
-    let steps = WATCHED.iter().zip(&all.steps).enumerate().map(|(index, (sending, steps))| {
+    let steps = TIMED.iter().zip(&all.steps).enumerate().map(|(index, (sending, steps))| {
         panel_of_steps(&format!("{} (figure {})", name(*sending), FIRST_OF_STEPS + index), steps)
     });
     Figure {

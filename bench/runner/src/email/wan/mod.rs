@@ -2,7 +2,7 @@
 //! wire between the host and both guests simulates the network.
 //!
 //! The paper's client stood 40 miles and 18 hops away. Here the round trip takes 20 or 50 ms, and
-//! and one frame in a thousand is lost.
+//! one frame in a thousand is lost.
 
 mod draw;
 
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use host::{Failure, Repository, Stop, packages, remark};
 
-use super::steps::{self, STEPS, Sending, Timing, Watch};
+use super::steps::{self, STEPS, Sending, StepCapture, Timing};
 use super::{KIB, PEER, SINK, SIZES, readable};
 use crate::beside::mailboxes::Account;
 use crate::beside::{Beside, More, Side, Target};
@@ -19,11 +19,11 @@ use crate::network::{enter, widen};
 use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
-/// The round-trip times.
+/// The round-trip times in milliseconds.
 const ROUNDS_MS: [u32; 2] = [20, 50];
 /// The fraction of frames that is lost in each direction.
 const LOSS: f64 = 0.001;
-/// As many messages as in the paper.
+/// The load of the paper's figures 7 to 9, with as many messages as in the paper.
 const MANY: Sending = Sending { clients: 100, messages: 55, bytes: KIB };
 /// A client that sends one message after the other waits longer for the network than for the
 /// server. So fewer messages give as much information.
@@ -32,7 +32,7 @@ const CLIENTS_OF_SIZES: u32 = 10;
 const MESSAGES_OF_SIZES: u32 = 10;
 const WARMING: Sending = Sending { clients: 10, messages: 2, bytes: KIB };
 /// The messages that are measured step by step: the paper's figures 13 to 15.
-const WATCHED: [Sending; 3] = [
+const TIMED: [Sending; 3] = [
     Sending { clients: 1, messages: 20, bytes: 8 * KIB },
     Sending { clients: 1, messages: 100, bytes: KIB },
     Sending { clients: 4, messages: 25, bytes: KIB },
@@ -61,7 +61,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let beside =
         Beside::make_mail_servers(repository, "email-wan", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measure = || {
         enter()?;
         widen()?;
@@ -81,17 +81,17 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
                 cases.push(case(round_ms, sending, &targets)?);
             }
             if Some(&round_ms) == ROUNDS_MS.first() {
-                for sending in WATCHED {
+                for sending in TIMED {
                     refuse_if_stopped(stop)?;
-                    let watch = |side: Side| {
-                        let watch = Watch {
+                    let capture = |side: Side| {
+                        let capture = StepCapture {
                             tshark: &tshark,
                             folder: &beside.folder,
                             interface: &side.near(),
                         };
-                        steps::measure(&watch, side, sending)
+                        steps::measure(&capture, side, sending)
                     };
-                    all_steps.push([watch(Side::Ours)?, watch(Side::Peer)?]);
+                    all_steps.push([capture(Side::Ours)?, capture(Side::Peer)?]);
                 }
             }
         }
@@ -140,7 +140,7 @@ fn rows(all: &All) -> Vec<Row> {
         let name = format!("{} ms: {}", case.round_ms, name(case.sending));
         Row::alone(name, "messages/s", case.ours).ahead_of(PEER, case.peers, None)
     });
-    let steps = WATCHED.iter().zip(&all.steps).flat_map(|(sending, [ours, peers])| {
+    let steps = TIMED.iter().zip(&all.steps).flat_map(|(sending, [ours, peers])| {
         let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
         steps.map(|(step, (ours, peers))| {
             Row::alone(format!("{}: {step}", name(*sending)), "ms", *ours)

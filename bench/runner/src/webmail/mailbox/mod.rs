@@ -16,18 +16,21 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 use host::{Failure, Repository, Stop, remark};
 
-/// The numbers of messages in the mailboxes. A page shows fifty.
+/// The number of messages in the large mailbox.
 const MANY: usize = 200_000;
+/// The number of messages on a page of a mailbox, and in the middle-sized mailbox.
 const FIFTY: usize = 50;
+/// The number of messages in the small mailbox.
 const FEW: usize = 20;
 
 const MEMORY_MIB: u32 = 256;
 /// The size of the disk. A message takes a page of 4 KiB.
 const DISK_BYTES: u64 = 2 << 30;
-/// How often each action is repeated.
+/// The number of repetitions of each action.
 const TIMES: usize = 12;
-/// A word that no message contains, and a word that all messages contain.
+/// A word that no message contains.
 const NOWHERE: &str = "nowhere";
+/// A word that all messages contain.
 const EVERYWHERE: &str = "engine";
 
 /// An action in a mailbox of this many messages.
@@ -41,16 +44,18 @@ enum MailboxAction {
     MiddleUpwards,
     /// Lists the page with the oldest messages.
     Oldest,
-    /// Reads a message.
+    /// Reads the newest message.
     ReadNewest,
+    /// Reads the oldest message.
     ReadOldest,
-    /// Searches for a word in all messages. The search ends with its first page.
+    /// Searches for a word that all messages contain. The search ends when its first page is full.
     SearchEverywhere,
-    /// Searches for a word in no message. The search examines as many messages as one page of it
-    /// may, and finds none.
+    /// Searches for a word that no message contains. The search examines as many messages as it may
+    /// for one page of results, and finds none.
     SearchNowhere,
-    /// Gives a message in the middle a star, or archives another message.
+    /// Gives a message in the middle a star.
     Star,
+    /// Archives a message near the middle, another one in each repetition.
     Archive,
 }
 
@@ -84,7 +89,7 @@ impl MailboxAction {
     }
 
     /// Whether the action exists in a mailbox of this size. A mailbox of one page has no middle.
-    fn is_of(self, messages: usize) -> bool {
+    fn exists_in(self, messages: usize) -> bool {
         messages > FIFTY
             || !matches!(
                 self,
@@ -149,7 +154,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     };
     let place = Place::with(repository, "mailbox", equipment, stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The thread holds what it starts.
+    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         std::thread::scope(|scope| scope.spawn(|| measure(repository, &place, stop)).join());
     let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
@@ -175,7 +180,9 @@ fn measure(repository: &Repository, place: &Place, stop: &Stop) -> Result<All, F
     let profiler = Profiler::new(repository, "mailbox")?;
     let mut found = Vec::new();
     for action in MailboxAction::ALL {
-        for messages in [FEW, FIFTY, MANY].into_iter().filter(|messages| action.is_of(*messages)) {
+        for messages in
+            [FEW, FIFTY, MANY].into_iter().filter(|messages| action.exists_in(*messages))
+        {
             refuse_if_stopped(stop)?;
             let mut reader = target.log_in(&mailboxes::inbox(messages))?;
             let questions = action.questions(&reader, messages);
@@ -230,7 +237,7 @@ fn rows(all: &All) -> Vec<Row> {
             .map(|one| &one.taken)
     };
     for action in MailboxAction::ALL {
-        let beside = if action.is_of(FIFTY) { action } else { MailboxAction::Newest };
+        let beside = if action.exists_in(FIFTY) { action } else { MailboxAction::Newest };
         let (Some(many), Some(page)) = (taken(action, MANY), taken(beside, FIFTY)) else {
             continue;
         };
