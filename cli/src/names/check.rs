@@ -33,7 +33,7 @@ impl Finding {
     }
 
     /// The finding as a line for people.
-    pub(super) fn told(&self, wanted: &Wanted) -> String {
+    pub(super) fn line(&self, wanted: &Wanted) -> String {
         match self {
             Finding::Right => format!("right    {wanted}"),
             Finding::AsGood(what) => format!("right    {wanted}: {what}"),
@@ -187,7 +187,7 @@ fn judge_text(
         b"v=spf1" => {
             let mut refused = |addresses: &[IpAddr]| {
                 let mut verdicts =
-                    addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
+                    addresses.iter().map(|address| (*address, spf_verdict(*address, wanted, ask)));
                 verdicts.find(|(_, verdict)| *verdict != spf::SpfVerdict::Pass)
             };
             // A smarthost may send from addresses that only an `include:` of its operator names.
@@ -211,11 +211,11 @@ fn judge_text(
                 (None, Some(smarthost)) => wrong(smarthost),
             }
         }
-        b"v=DMARC1" => match policy(wanted, ask) {
+        b"v=DMARC1" => match dmarc_verdict(wanted, ask) {
             dmarc::DmarcVerdict::Fail(_) => Finding::AsGood(format!("found {said}")),
             _ => Finding::Wrong(format!("found {said}, which is not a valid policy")),
         },
-        b"v=STSv1" if text_has_version(others) => {
+        b"v=STSv1" if text_has_id(others) => {
             Finding::AsGood(format!("found {said}; the id must change whenever the policy changes"))
         }
         b"v=TLSRPTv1" => Finding::AsGood(format!("found {said}")),
@@ -223,7 +223,7 @@ fn judge_text(
     }
 }
 
-fn text_has_version(records: &[&Record]) -> bool {
+fn text_has_id(records: &[&Record]) -> bool {
     records.iter().any(|record| matches!(record, Record::Text(text) if mentions(text, b"id=")))
 }
 
@@ -232,28 +232,28 @@ fn mentions(text: &[u8], word: &[u8]) -> bool {
 }
 
 /// The SPF result for mail from an address, by the policy at the wanted record's name.
-fn may_send(
+fn spf_verdict(
     address: IpAddr,
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> spf::SpfVerdict {
     let domain = wanted.owner.as_str();
     let sender = spf::SpfSender { address, hello: domain, local_part: "postmaster", domain };
-    learned(ask, |knowledge| spf::check(&sender, knowledge))
+    check_with_answers(ask, |knowledge| spf::check(&sender, knowledge))
 }
 
 /// The DMARC result for unauthenticated mail from the domain above the wanted record's name.
-fn policy(
+fn dmarc_verdict(
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> dmarc::DmarcVerdict {
     let Some(author) = wanted.owner.parent() else { return dmarc::DmarcVerdict::None };
     let origins = dmarc::MessageOrigins { author: &author, sender: None, signers: &[] };
-    learned(ask, |knowledge| dmarc::check(&origins, knowledge))
+    check_with_answers(ask, |knowledge| dmarc::check(&origins, knowledge))
 }
 
 /// Repeats a check, and asks for each missing answer, until the check has a result.
-fn learned<V>(
+fn check_with_answers<V>(
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
     check: impl Fn(&Knowledge) -> Result<V, Missing>,
 ) -> V {
@@ -329,7 +329,7 @@ mod tests {
         let judged = all.iter().map(|wanted| (judge(wanted, &keys, &senders, &mut ask), wanted));
         judged
             .filter(|(finding, _)| *finding != Finding::Right)
-            .map(|(finding, wanted)| finding.told(wanted))
+            .map(|(finding, wanted)| finding.line(wanted))
             .collect()
     }
 

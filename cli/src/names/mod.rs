@@ -39,7 +39,7 @@ pub(crate) struct Options {
     server: Option<IpAddr>,
 }
 
-/// Errors: refused when the configuration is wrong; told when a record is missing or wrong.
+/// Errors: refused for a wrong configuration; [`Failure::Told`] for a missing or wrong record.
 pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
     let (_, configuration) = read_configuration(&options.data.join("barepost.toml"))?;
     let keys = signing_keys(&options.data, &configuration)?;
@@ -113,9 +113,9 @@ fn check(
         let finding = check::judge(&wanted, keys, &senders, &mut ask);
         if finding == Finding::Unknown(Unanswered::Silence) {
             // The next question would also fail, after the same wait.
-            return Err(Failure::broke(finding.told(&wanted)));
+            return Err(Failure::broke(finding.line(&wanted)));
         }
-        say(finding.told(&wanted));
+        say(finding.line(&wanted));
         are_right &= finding.is_right();
     }
     if are_right { Ok(()) } else { Err(Failure::Told) }
