@@ -63,12 +63,12 @@ struct Outcome {
     verdict: &'static str,
 }
 
-/// Errors: refused when a name or an option is not allowed; told when a part failed.
+/// Errors: refused for a name or option that is not allowed; [`Failure::Told`] if a part fails.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
     let of_rooms = options.rooms.arguments(options.cores);
     if options.names == ["sim"] && !of_rooms.is_empty() {
-        return rooms::live(repository, &of_rooms, stop);
+        return rooms::run(repository, &of_rooms, stop);
     }
     if !options.rooms.arguments(None).is_empty() {
         return Err(Failure::refused("options for machine rooms are only allowed with `sim`"));
@@ -135,7 +135,7 @@ fn run_part(
     }
     let mut log = File::create(&log_path).map_err(Failure::io(&doing))?;
     let verdict = match &part.work {
-        Work::Tidy => check_house(repository, &mut log)?,
+        Work::Tidy => check_rules(repository, &mut log)?,
         Work::Scripts(folder) => match simulator::build(repository, Some(&log), stop) {
             Ok(()) => play_scripts(repository, folder, &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
@@ -267,7 +267,7 @@ fn run_command(
     })
 }
 
-fn check_house(repository: &Repository, log: &mut File) -> Result<&'static str, Failure> {
+fn check_rules(repository: &Repository, log: &mut File) -> Result<&'static str, Failure> {
     use std::io::Write;
     let mut text = String::new();
     let (passed, failed) = tidy::run(repository, |line| text.push_str(&format!("{line}\n")))?;
@@ -276,7 +276,7 @@ fn check_house(repository: &Repository, log: &mut File) -> Result<&'static str, 
     Ok(if failed == 0 { "ok" } else { "FAILED" })
 }
 
-/// Plays all scripts in a folder. They are our own, so a script that is not applicable fails.
+/// Plays all scripts in a folder. All scripts are our own, so an inapplicable one fails.
 fn play_scripts(
     repository: &Repository,
     folder: &str,
@@ -335,7 +335,7 @@ fn help_on_parts() -> String {
         let minutes = part.budget.as_secs().div_ceil(60);
         help.push_str(&format!(
             "  {:<13} {}; at most {minutes} min{when}\n",
-            part.name, part.shows
+            part.name, part.claim
         ));
     }
     help

@@ -42,8 +42,8 @@ pub(super) struct Fuzzing {
 
 /// Builds and runs all targets. Prints one line for each target to the terminal and to `log`.
 ///
-/// Errors: refused when a tool is not available; broke when the build fails; told when a target
-/// fails.
+/// Errors: refused when a tool is not available; broke when the build fails; [`Failure::Told`]
+/// if a target fails.
 pub(super) fn run(
     repository: &Repository,
     log: &mut File,
@@ -59,7 +59,7 @@ pub(super) fn run(
     };
     let outcomes = lanes::work_through(&names, stop, |name| {
         let outcome = run_target(repository, name, (seconds, seed), stop)?;
-        let line = outcome.as_ref().map(|outcome| outcome.told(name));
+        let line = outcome.as_ref().map(|outcome| outcome.text(name));
         line.iter().for_each(say);
         Ok(outcome.zip(line))
     })?;

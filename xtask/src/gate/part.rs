@@ -5,8 +5,8 @@ use std::time::Duration;
 /// A part of the tests that can be run by its name.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    /// The statement that the part proves if it passes, for `--help`.
-    pub(crate) shows: &'static str,
+    /// The statement that holds if the part passes. `--help` prints it.
+    pub(crate) claim: &'static str,
     pub(crate) work: Work,
     /// A part that takes longer is killed, and fails.
     pub(crate) budget: Duration,

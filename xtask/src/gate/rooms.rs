@@ -18,7 +18,7 @@ pub(super) struct Rooms {
     /// `sim`: the first room's seed
     #[arg(long, value_name = "S", help_heading = "Machine rooms")]
     from: Option<u64>,
-    /// `sim`: live through this room alone
+    /// `sim`: run only the room with this seed
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "from"], help_heading = "Machine rooms")]
     seed: Option<u64>,
     /// `sim`: faults to leave out of that room, by name
@@ -71,8 +71,8 @@ pub(super) fn program(
 
 /// Runs the requested rooms, and prints their results.
 ///
-/// Errors: told when a room broke a promise.
-pub(super) fn live(
+/// Errors: [`Failure::Told`] when a room breaks a promise; the simulator has printed it.
+pub(super) fn run(
     repository: &Repository,
     arguments: &[String],
     stop: &Stop,

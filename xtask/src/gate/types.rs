@@ -12,7 +12,7 @@ use crate::gate::npm;
 const FOLDER: &str = "engine/webmail/static";
 
 /// The options of the check. The files use only features that browsers have had since 2023.
-const QUESTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexedAccess --noImplicitReturns \
+const OPTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexedAccess --noImplicitReturns \
     --noFallthroughCasesInSwitch --noUnusedLocals --noUnusedParameters --target es2023 --lib es2023,dom,dom.iterable";
 
 /// The command that checks the script.
@@ -23,7 +23,7 @@ pub(super) fn checker(repository: &Repository, stop: &Stop) -> Result<Command, F
     let mut check = hold::command(packages::program("node", "nodejs", stop)?);
     check
         .arg(folder.join("lib/tsc.js"))
-        .args(QUESTIONS.split_whitespace())
+        .args(OPTIONS.split_whitespace())
         .args(files(repository)?)
         .current_dir(repository.root());
     Ok(check)

@@ -104,12 +104,12 @@ fn group(
 }
 
 fn tokens(code: &str) -> Vec<Token<'_>> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
     let mut rest = code;
     while let Some(c) = rest.chars().next() {
-        let length = if is_part(c) {
-            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let length = if is_word(c) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             tokens.push(Token::Word(rest.get(..end).unwrap_or_default()));
             end
         } else if rest.starts_with("::") {

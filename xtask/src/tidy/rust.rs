@@ -6,7 +6,7 @@ use super::tree::Tree;
 use super::violation::Violation;
 
 /// Names that give access to time, randomness or shared state without `Machine`.
-const WORLDS: &[&str] = &[
+const NAMES: &[&str] = &[
     "std::time",
     "Instant::now",
     "SystemTime",
@@ -19,17 +19,17 @@ const WORLDS: &[&str] = &[
     "_rdseed64_step",
 ];
 /// Folders in which files may use these names.
-const WORLDLY: &[&str] = &["machines/", "host/", "cli/", "xtask/", "bench/", "fuzz/", "tests/"];
+const FOLDERS: &[&str] = &["machines/", "host/", "cli/", "xtask/", "bench/", "fuzz/", "tests/"];
 
 pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, text) in tree.rust() {
-        if WORLDLY.iter().any(|place| path.starts_with(place)) {
+        if FOLDERS.iter().any(|place| path.starts_with(place)) {
             continue;
         }
         for (number, line) in numbered(without_tests(&code(text))) {
             let is_static = has_word(line, "static mut");
-            if let Some(word) = WORLDS
+            if let Some(word) = NAMES
                 .iter()
                 .find(|word| has_word(line, word))
                 .or(is_static.then_some(&"static mut"))

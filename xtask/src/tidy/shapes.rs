@@ -15,12 +15,12 @@ pub(super) struct Function<'a> {
 pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for (at, _) in code.match_indices("fn ") {
-        if code.get(..at).and_then(|before| before.chars().next_back()).is_some_and(is_part) {
+        if code.get(..at).and_then(|before| before.chars().next_back()).is_some_and(is_word) {
             continue;
         }
         let rest = code.get(at..).unwrap_or_default();
         let name = rest.get(3..).unwrap_or_default();
-        let name = name.get(..name.find(|c| !is_part(c)).unwrap_or(name.len())).unwrap_or_default();
+        let name = name.get(..name.find(|c| !is_word(c)).unwrap_or(name.len())).unwrap_or_default();
         if let (false, Some(length)) = (name.is_empty(), body_end(rest)) {
             let lines = rest.get(..length).unwrap_or_default().lines().count();
             let line = code.get(..at).unwrap_or_default().matches('\n').count().saturating_add(1);
@@ -30,12 +30,12 @@ pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// The types of all `impl` blocks in `code`, also of those with a trait. One type for each block.
+/// The types of the unindented `impl` blocks in `code`, one for each block. Omits primitive types.
 pub(super) fn implemented(code: &str) -> impl Iterator<Item = &str> {
     code.lines().filter_map(implemented_by)
 }
 
-/// The type of an `impl` block. `line`: the first line of the block, without indentation.
+/// The type of the unindented `impl` block that `line` begins, unless the type is primitive.
 fn implemented_by(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let rest = match rest.chars().next()? {
@@ -44,7 +44,7 @@ fn implemented_by(line: &str) -> Option<&str> {
         _ => return None,
     };
     let rest = rest.rsplit_once(" for ").map_or(rest, |(_, of)| of).trim_start();
-    let path = rest.get(..rest.find(|c: char| !is_part(c) && c != ':').unwrap_or(rest.len()))?;
+    let path = rest.get(..rest.find(|c: char| !is_word(c) && c != ':').unwrap_or(rest.len()))?;
     let name = path.rsplit("::").next()?;
     name.starts_with(char::is_uppercase).then_some(name)
 }
@@ -55,7 +55,7 @@ pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("struct ") {
         let rest = code.get(at + "struct ".len()..).unwrap_or_default();
-        let name = rest.get(..rest.find(|c| !is_part(c)).unwrap_or(rest.len())).unwrap_or_default();
+        let name = rest.get(..rest.find(|c| !is_word(c)).unwrap_or(rest.len())).unwrap_or_default();
         let Some(end) = body_end(rest) else { continue };
         let fields =
             rest.get(..end).unwrap_or_default().lines().filter(|line| is_open_field(line)).count();
@@ -74,7 +74,7 @@ fn is_open_field(line: &str) -> bool {
         rest
     };
     let name = rest.trim_start();
-    name.find(|c| !is_part(c))
+    name.find(|c| !is_word(c))
         .is_some_and(|end| end > 0 && name.get(end..).is_some_and(|rest| rest.starts_with(':')))
 }
 
@@ -132,7 +132,8 @@ fn generics(text: &str) -> usize {
     text.len()
 }
 
-fn is_part(c: char) -> bool {
+/// Whether `c` is a character of a name.
+fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 

@@ -29,12 +29,12 @@ pub(super) fn without_tests(code: &str) -> &str {
 
 /// Whether `line` contains `word` as a whole word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
-    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|before| before.chars().next_back());
         let after =
             line.get(at.saturating_add(word.len())..).and_then(|after| after.chars().next());
-        !is_part(before) && !is_part(after)
+        !is_word(before) && !is_word(after)
     })
 }
 

@@ -116,7 +116,7 @@ fn unsafe_outside_the_listed_places_is_found() {
 }
 
 #[test]
-fn a_file_that_does_not_say_what_it_is_is_found() {
+fn a_file_without_an_opening_comment_is_found() {
     for text in ["", "fn main() {}\n", "// A file.\n", "//! \nfn a() {}\n", "\n//! A file.\n"] {
         assert_eq!(found(rust::opening_comment, &[("cli/src/a.rs", text)]).len(), 1, "{text:?}");
     }

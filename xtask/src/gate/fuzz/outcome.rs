@@ -37,7 +37,7 @@ impl Outcome {
     }
 
     /// The outcome as text: one line, and up to two more after a failure.
-    pub(super) fn told(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         let Outcome { executions, edges, new_inputs, broken } = self;
         let line = format!(
             "{name:<14} {executions:>9} executions, {edges:>5} edges, {new_inputs:>4} new inputs"
@@ -95,7 +95,7 @@ mod tests {
         let outcome = Outcome::read(WELL, true, Path::new("target/a"));
         assert!(outcome.holds());
         assert_eq!(
-            outcome.told("a"),
+            outcome.text("a"),
             "a                  91451 executions,  1018 edges, 2265 new inputs"
         );
     }
@@ -104,22 +104,22 @@ mod tests {
     fn failure_is_reported_with_a_command_to_reproduce_it() {
         let outcome = Outcome::read(BROKEN, false, Path::new("target/a"));
         assert!(!outcome.holds());
-        let told = outcome.told("a");
-        assert!(told.contains("99 executions,  1018 edges"), "{told}");
-        assert!(told.contains("BROKEN: src/a.rs:1:2: not so\n"), "{told}");
-        assert!(told.ends_with("again:  target/a target/test/fuzz/a/crash-12"), "{told}");
+        let text = outcome.text("a");
+        assert!(text.contains("99 executions,  1018 edges"), "{text}");
+        assert!(text.contains("BROKEN: src/a.rs:1:2: not so\n"), "{text}");
+        assert!(text.ends_with("again:  target/a target/test/fuzz/a/crash-12"), "{text}");
     }
 
     #[test]
     fn failure_without_a_panic_message_is_reported() {
-        let told = Outcome::read("", false, Path::new("target/a")).told("a");
-        assert!(told.ends_with("BROKEN: it ended without a message"), "{told}");
-        let told = Outcome::read(
+        let text = Outcome::read("", false, Path::new("target/a")).text("a");
+        assert!(text.ends_with("BROKEN: it ended without a message"), "{text}");
+        let text = Outcome::read(
             "==1== ERROR: libFuzzer: timeout after 25 seconds\n",
             false,
             Path::new("a"),
         )
-        .told("a");
-        assert!(told.ends_with("BROKEN: timeout after 25 seconds"), "{told}");
+        .text("a");
+        assert!(text.ends_with("BROKEN: timeout after 25 seconds"), "{text}");
     }
 }
