@@ -48,7 +48,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         machine: format!("{} TCG, one core, 256 MiB, QEMU's user network", workplace.emulator()?),
         rows,
         note: "Ready: every service has greeted a client. The peer's figures are recorded ones (to its first SYN-ACK; \
-               memory in use as its kernel tells it).",
+               memory in use as its kernel reports it).",
         figure: None,
     })
 }

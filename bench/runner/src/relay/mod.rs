@@ -109,8 +109,8 @@ fn measure(
     Ok(Report {
         machine: format!("{machine}; smtp-sink"),
         rows: rows(&all),
-        note: "For messages a second, higher is better; for all else, lower. Messages a second are counted from the first that arrives to the last that leaves, and instructions until the guest is at rest. A rate is \
-               the better of two rounds, a count their median; the plugin counts in both. Our server signs sent messages with RSA and Ed25519, and the peer does not; neither signs those sent on. The slow destination takes a second for a message. A long queue is for a destination that is down. The wait of \
+        note: "For messages a second, higher is better; for all else, lower. Messages a second are counted from the first that arrives to the last that leaves, and instructions until the guest is at rest. Each load has \
+               two rounds, and the plugin counts instructions in both; the table has the better rate and the median count. Our server signs sent messages with RSA and Ed25519, and the peer does not; neither signs those sent on. The slow destination takes a second for a message. A long queue is for a destination that is down. The wait of \
                a message for another destination is measured for two and a half minutes from the start, in which the queue is examined more than once. Where our instructions went: target/bench/relay-*.profile.",
         figure: Some(draw::figure(&all)),
     })

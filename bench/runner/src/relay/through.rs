@@ -66,8 +66,8 @@ impl Load {
     }
 }
 
-/// A load and its results at both servers: messages a second, from the first arrival to the last
-/// departure.
+/// A load and its results at both servers. The time of a load is from the first arrival of a
+/// message to the last departure.
 pub(super) struct Through {
     pub(super) load: Load,
     pub(super) ours: Outcome,
@@ -77,7 +77,7 @@ pub(super) struct Through {
 /// The destination of the second half of the messages. The first half goes to a fast destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OtherHalf {
-    /// Another destination that is as fast.
+    /// A second destination, as fast as the first.
     Fast,
     /// A destination that takes a second for a message.
     Slow,
