@@ -232,7 +232,7 @@ impl Serving {
     }
 
     /// Stops the guest cleanly and removes its interface. Returns the console lines
-    /// since the request to stop.
+    /// that were not read before.
     pub(super) fn stop(mut self) -> Result<Vec<String>, Failure> {
         self.guest.ask_to_stop();
         let (asked, mut printed) = (Instant::now(), Vec::new());
