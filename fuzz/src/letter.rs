@@ -22,7 +22,11 @@ struct Input<'a> {
 /// Runs one input.
 pub fn run(data: &[u8]) {
     let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
-    let message = if input.is_written { written(&input) } else { input.message.to_vec() };
+    let message = match *input.file {
+        _ if input.is_written => written(&input),
+        [b'L', deep, before, ..] => [&near_limits(deep, before), input.message].concat(),
+        _ => input.message.to_vec(),
+    };
     let structure = read(&message, &[u8::MAX]);
     check(&message, &structure);
     assert_eq!(read(&message, &input.cuts), structure, "the structure does not depend on cuts");
@@ -42,6 +46,18 @@ pub fn run(data: &[u8]) {
             );
         }
     });
+}
+
+/// The start of a message with many nested multiparts, and with almost as many parts of the
+/// outermost one as are taken apart. Short inputs would not reach these limits.
+fn near_limits(deep: u8, before: u8) -> Vec<u8> {
+    let opening = |level: usize| {
+        format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
+    };
+    let start: String = (0..usize::from(deep) % (DEPTH_MAX + 4)).map(opening).collect();
+    let parts = read(start.as_bytes(), &[u8::MAX]).parts.len() + usize::from(before) % 8;
+    [start.as_bytes(), &b"\r\n--b0\r\n\r\nx".repeat(PARTS_MAX.saturating_sub(parts)), b"\r\n"]
+        .concat()
 }
 
 /// Checks that the unambiguous addresses of a field are the addresses that the webmail shows.

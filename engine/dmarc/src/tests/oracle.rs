@@ -81,7 +81,7 @@ fn theirs(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>
 }
 
 fn ours(author: &str, sender: Option<&str>, signers: &[&str], world: World<'_>) -> String {
-    match asked(author, sender, signers, world).0 {
+    match verdict_and_questions(author, sender, signers, world).0 {
         Fail(DmarcPolicy::None) => "fail none".into(),
         Fail(Quarantine) => "fail quarantine".into(),
         Fail(Reject) => "fail reject".into(),

@@ -248,8 +248,7 @@ impl StructureReader {
     fn line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
         if let Some((level, kind)) = line.starts_with(b"--").then(|| self.delimiter(line)).flatten()
         {
-            self.delimiter_arrived(level, kind, line.len(), listener);
-            return;
+            return self.delimiter_arrived(level, kind, line, listener);
         }
         match self.expect {
             Expect::Field => self.header_line_arrived(line, listener),
@@ -279,13 +278,18 @@ impl StructureReader {
         &mut self,
         level: usize,
         kind: Delimiter,
-        length: usize,
+        line: &[u8],
         listener: &mut impl Listener,
     ) {
         // The line end before a boundary belongs to the boundary (RFC 2046 section 5.1.1).
         let end = self.line_start.saturating_sub(self.line_end_length);
         if self.expect == Expect::Field {
             self.header_ended(end, listener);
+            if self.open.get(level).is_none_or(|open| open.boundary.is_none()) {
+                // The part with this header was the last that is taken apart. The line belongs to
+                // the rest of the message.
+                return self.text_arrived(line, listener);
+            }
         }
         self.close_parts(level + 1, end, listener);
         self.expect = Expect::Boundary;
@@ -297,7 +301,7 @@ impl StructureReader {
             let is_digest = self.open.last().and_then(|open| self.structure.parts.get(open.part));
             let is_digest = is_digest.is_some_and(|part| part.media_type == "multipart/digest");
             // The part starts after this line, which `line_start` does not count yet.
-            let start = self.line_start + length as u64;
+            let start = self.line_start + line.len() as u64;
             self.part_began(
                 start,
                 if is_digest { "message/rfc822" } else { "text/plain" },
@@ -335,7 +339,7 @@ impl StructureReader {
     /// There are too many parts. The rest of the message becomes one more part, directly in the
     /// message.
     fn rest_began(&mut self, start: u64, listener: &mut impl Listener) {
-        assert!(!self.structure.is_cut, "the rest is not taken apart");
+        assert!(self.structure.parts.len() == PARTS_MAX, "the rest is not taken apart");
         self.structure.is_cut = true;
         for open in self.open.drain(1..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {

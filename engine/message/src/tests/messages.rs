@@ -285,6 +285,67 @@ fn parts_beyond_the_limits_are_not_taken_apart() {
     check_any(&deep, &read(&deep));
 }
 
+/// A message with `deep` nested multiparts, and then parts of the outermost one: empty ones up to
+/// the part `PARTS_MAX - before`, then `tail`.
+fn deep_and_long(deep: usize, before: usize, tail: &[u8]) -> Vec<u8> {
+    let opening = |level: usize| {
+        format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
+    };
+    let start: String = (0..deep).map(opening).collect();
+    let parts = read(start.as_bytes()).parts.len();
+    let others = PARTS_MAX.saturating_sub(before + parts);
+    [start.as_bytes(), &b"\r\n--b0\r\n\r\nx".repeat(others), b"\r\n", tail].concat()
+}
+
+#[test]
+fn deep_messages_with_too_many_parts_are_read() {
+    for deep in [1, DEPTH_MAX - 1, DEPTH_MAX, DEPTH_MAX + 1, DEPTH_MAX + 10] {
+        let message = deep_and_long(deep, 0, &b"--b0\r\n\r\nx\r\n".repeat(10));
+        let structure = read(&message);
+        assert!(structure.is_cut && structure.parts.len() == PARTS_MAX + 1);
+        check_any(&message, &structure);
+    }
+}
+
+#[test]
+fn a_boundary_may_end_the_header_that_reaches_the_limit() {
+    for before in 0..4 {
+        let tail = b"--b0\r\nContent-Type: message/rfc822\r\n".repeat(before + 2);
+        let message =
+            deep_and_long(1, before, &[&tail[..], b"--b0\r\n\r\nx\r\n--b0--\r\nend"].concat());
+        let structure = read(&message);
+        assert!(structure.is_cut && structure.parts.len() == PARTS_MAX + 1);
+        check_any(&message, &structure);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_lines_around_the_limits_are_read(
+        deep in 0..DEPTH_MAX + 4,
+        before in 0..6_usize,
+        lines in proptest::collection::vec(0..12_usize, 0..40),
+    ) {
+        let lines = lines.into_iter().map(|number| match number {
+            0 => "\r\n",
+            1 => "x\r\n",
+            2 | 3 => "--b0\r\n",
+            4 => "--b1\r\n",
+            5 => "--b31\r\n",
+            6 => "--b0--\r\n",
+            7 => "--b1--\r\n",
+            8 => "Content-Type: message/rfc822\r\n",
+            9 => "Content-Type: multipart/mixed; boundary=b0\r\n",
+            10 => "Content-Type: multipart/digest; boundary=b1\r\n",
+            _ => "Content-Type: text/plain\r\n\r\n",
+        });
+        let message = deep_and_long(deep, before, lines.collect::<String>().as_bytes());
+        let whole = read_in_pieces(&message, &[usize::MAX]);
+        check_any(&message, &whole.0);
+        prop_assert_eq!(&read_in_pieces(&message, &[7]), &whole);
+    }
+}
+
 #[test]
 fn hostile_megabytes_are_read_in_linear_time() {
     let opening = |level: usize| {
