@@ -117,9 +117,9 @@ pub(super) fn filter_event(
     }
 }
 
-/// Ends a wait of the message, whose deadline has passed. A message that waits for buffer space is
-/// refused, and facts about a message without an answer stay unknown. Returns false if no message
-/// waits.
+/// Ends a wait of the message when its deadline has passed. A message that waits for buffer space
+/// is refused, and facts about a message without an answer stay unknown. Returns false if no
+/// message waits.
 pub(super) fn give_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {

@@ -104,8 +104,8 @@ fn spaced(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Whether `accepts` accepts one of the case-folded characters of a text. Nearly all characters of a
-/// search are ASCII, so ASCII has a fast path.
+/// Whether `accepts` accepts one of the case-folded characters of a text. Nearly all characters of
+/// a search are ASCII, so ASCII has a fast path.
 fn any_folded(text: &str, mut accepts: impl FnMut(char) -> bool) -> bool {
     spaced(text).any(|character| {
         if character.is_ascii() {
