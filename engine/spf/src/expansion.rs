@@ -9,6 +9,10 @@ use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 /// The most bytes of a name as text.
 const NAME_BYTES_MAX: usize = 253;
 
+/// The most bytes of a text that is longer than a name, between two pieces. The end of the text is
+/// enough to make the name.
+const TEXT_BYTES_MAX: usize = 1024;
+
 /// The values of macros.
 pub(crate) struct Values<'a> {
     pub(crate) sender: &'a SpfSender<'a>,
@@ -20,7 +24,7 @@ pub(crate) struct Values<'a> {
 
 impl Values<'_> {
     /// Expands a specification to the text of a name. If the name is too long, its first labels are
-    /// dropped.
+    /// dropped (RFC 7208 §7.3). The time is linear in the length of the specification.
     pub(crate) fn expand(&self, specification: &Specification) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in &specification.0 {
@@ -28,10 +32,16 @@ impl Values<'_> {
                 MacroPiece::Literal(byte) => text.push(*byte),
                 MacroPiece::Macro(wanted) => self.expand_macro(wanted, &mut text),
             }
+            if text.len() > TEXT_BYTES_MAX {
+                text.drain(..text.len() - (NAME_BYTES_MAX + 1));
+            }
         }
-        while text.len() > NAME_BYTES_MAX {
-            let Some(dot) = text.iter().position(|byte| *byte == b'.') else { break };
-            text.drain(..=dot);
+        // The name begins after the first dot that leaves it short enough.
+        let start = text.len().saturating_sub(NAME_BYTES_MAX + 1);
+        if text.len() > NAME_BYTES_MAX
+            && let Some(dot) = text.iter().skip(start).position(|byte| *byte == b'.')
+        {
+            text.drain(..=start + dot);
         }
         text
     }

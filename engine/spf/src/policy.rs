@@ -10,6 +10,10 @@ use crate::specification::Specification;
 /// The beginning of every policy.
 const VERSION: &[u8] = b"v=spf1";
 
+/// The most bytes of a policy. Policies should fit into 512 bytes of DNS (RFC 7208 §3.4). Each
+/// answer of a name server evaluates the policy again, so the work for a policy must be small.
+pub(crate) const POLICY_BYTES_MAX: usize = 8 << 10;
+
 /// A policy.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(crate) struct SpfPolicy {
@@ -72,7 +76,12 @@ pub(crate) fn is_policy(text: &[u8]) -> bool {
 
 impl SpfPolicy {
     /// Reads a text for which [`is_policy`] holds.
+    ///
+    /// Errors: the text is not a policy, or has more than [`POLICY_BYTES_MAX`] bytes.
     pub(crate) fn read(text: &[u8]) -> Result<SpfPolicy, SpfSyntaxError> {
+        if text.len() > POLICY_BYTES_MAX {
+            return Err(SpfSyntaxError);
+        }
         let mut policy = SpfPolicy::default();
         let mut explains = false;
         for term in text.split(|byte| *byte == b' ').skip(1).filter(|term| !term.is_empty()) {

@@ -11,7 +11,9 @@ use core::net::IpAddr;
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use proptest::prelude::*;
 
-use crate::policy::SpfPolicy;
+use crate::expansion::Values;
+use crate::policy::{POLICY_BYTES_MAX, SpfPolicy};
+use crate::specification::Specification;
 use crate::{SpfSender, SpfVerdict, check};
 
 type World<'a> = &'a dyn Fn(&Question) -> Result<Vec<Record>, Unanswered>;
@@ -275,5 +277,53 @@ proptest! {
         let address = if is_ipv6 { "2001:db8::1" } else { "192.0.2.1" };
         let (verdict, _) = in_world(&sender(address), world);
         prop_assert!(!verdict.to_string().is_empty());
+    }
+}
+
+#[test]
+fn policies_above_the_size_limit_are_invalid() {
+    for (terms, verdict) in [(0, SpfVerdict::Fail), (1, SpfVerdict::PermError)] {
+        let filler = " ?ip4:192.0.2.1".repeat((POLICY_BYTES_MAX - 11) / 15 + terms);
+        let policy = format!("v=spf1{filler} -all");
+        assert_eq!(policy.len() > POLICY_BYTES_MAX, verdict == SpfVerdict::PermError);
+        let world = |_: &Question| Ok(Vec::from([Record::Text(policy.as_bytes().into())]));
+        assert_eq!(in_world(&sender("192.0.2.9"), &world).0, verdict);
+    }
+}
+
+/// The name of a specification, by dropping one label after the other.
+fn name_by_labels(text: &str) -> String {
+    let mut text = text;
+    while text.len() > 253 {
+        let Some((_, rest)) = text.split_once('.') else { break };
+        text = rest;
+    }
+    text.into()
+}
+
+proptest! {
+    #[test]
+    fn long_expansions_keep_their_last_labels(
+        local_part in "[a-z.]{0,64}",
+        pieces in proptest::collection::vec(prop_oneof![
+            3 => Just("%{s}"), 2 => Just("%{l}"), 1 => Just("."), 1 => Just("abc.d"), 1 => Just("%{h}"),
+        ], 0..60),
+    ) {
+        let sender = SpfSender { local_part: &local_part, ..sender("192.0.2.1") };
+        let values = Values { sender: &sender, domain: b"", validated: b"" };
+        let text: String = pieces.concat();
+        let specification = Specification::of_text(text.as_bytes()).unwrap();
+        let whole = text
+            .replace("%{s}", &format!("{local_part}@example.test"))
+            .replace("%{l}", &local_part)
+            .replace("%{h}", "mail.example.test");
+        let name = values.expand(&specification);
+        prop_assert!(name.capacity() < 4096);
+        let expected = name_by_labels(&whole);
+        if expected.len() <= 253 {
+            prop_assert_eq!(String::from_utf8(name).unwrap(), expected);
+        } else {
+            prop_assert!(name.len() > 253 && !name.contains(&b'.'));
+        }
     }
 }
