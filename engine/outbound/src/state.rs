@@ -268,7 +268,10 @@ impl Queue {
     /// Lets an attempt go on in the next turn, which comes at `at` at the latest.
     pub(super) fn go_on_later(&mut self, frame: FrameId, at: Instant) {
         self.again_at = if self.again.is_empty() { at } else { self.again_at.min(at) };
-        self.again.push(frame);
+        // While the store is busy, each event of the connection comes here.
+        if !self.again.contains(&frame) {
+            self.again.push(frame);
+        }
     }
 
     /// Frees the place of the acting attempt, which is over, and sets the state of its entry.
