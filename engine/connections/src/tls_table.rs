@@ -29,6 +29,10 @@ use tls::{
 
 use crate::outcomes::Handshakes;
 
+/// The most bytes of a message that TLS adds itself before a record or in place of it: a KeyUpdate
+/// (RFC 8446 §4.6.3), or an alert.
+const OWN_MESSAGE_BYTES_MAX: usize = 5;
+
 /// The least plaintext, in bytes, for which a new record begins at the end of a block in use.
 const RECORD_BYTES_LEAST: usize = 256;
 
@@ -260,7 +264,8 @@ impl TlsTable {
         let mut taken = 0;
         while taken < text.len() {
             let rest = text.behind(taken);
-            let least = ENCRYPTION_OVERHEAD_MAX + rest.len().min(RECORD_BYTES_LEAST);
+            let least = ENCRYPTION_OVERHEAD_MAX
+                + rest.len().clamp(OWN_MESSAGE_BYTES_MAX, RECORD_BYTES_LEAST);
             let mut encrypted = Encrypted { taken: 0, written: 0 };
             net.send_with(now, connection, least, |room| {
                 encrypted = tls.encrypt(rest, room);

@@ -22,7 +22,7 @@ use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion}
 use crate::alert::Alert;
 use crate::connection::{Encrypted, Progress, TlsEvent, TlsVersion};
 use crate::failure::Failure;
-use crate::protection::{DecryptedContent, RecordCipher, SplitPlaintext};
+use crate::protection::{DecryptedContent, ENCRYPTION_OVERHEAD_MAX, RecordCipher, SplitPlaintext};
 use crate::record::{ContentType, Front, bytes_wanted};
 
 /// The maximum number of records without data in a row.
@@ -277,7 +277,7 @@ impl Traffic {
     fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
         let [a, b, c, d] = KEY_UPDATE;
         let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
-        let room = message.len() + crate::protection::ENCRYPTION_OVERHEAD_MAX;
+        let room = message.len() + ENCRYPTION_OVERHEAD_MAX;
         let (_, written) =
             self.send.encrypt(ContentType::Handshake, &message, out.get_mut(..room)?);
         let (number, secrets) = self.kernel.update_tx_secret().ok()?;
@@ -320,6 +320,9 @@ impl Traffic {
     }
 
     fn write_alert(&mut self, alert: Alert, out: &mut [u8]) -> usize {
+        if out.len() < alert.bytes().len() + ENCRYPTION_OVERHEAD_MAX {
+            return 0;
+        }
         let (taken, written) = self.send.encrypt(ContentType::Alert, &alert.bytes(), out);
         assert!(
             taken == 0 || taken == alert.bytes().len(),

@@ -132,7 +132,8 @@ impl Congestion {
             let allowed = share.div_ceil(u64::from(reduction.flight.max(1)));
             u32::try_from(allowed).unwrap_or(u32::MAX).saturating_sub(reduction.sent)
         } else {
-            let limit = reduction.delivered.saturating_sub(reduction.sent).max(arrived) + mss;
+            let delivered = reduction.delivered.saturating_sub(reduction.sent);
+            let limit = delivered.max(arrived).saturating_add(mss);
             (threshold - pipe).min(limit)
         };
         self.window = pipe.saturating_add(more).max(mss);

@@ -328,3 +328,20 @@ fn wanted_skips_calls_that_make_no_progress() {
         assert_eq!(connection.server.held(), 3 + 9000);
     }
 }
+
+#[test]
+fn a_key_limit_is_respected_with_any_output_space() {
+    seed(58);
+    for version in BOTH {
+        for room in 0..ENCRYPTION_OVERHEAD_MAX + 8 {
+            let mut connection = server_of(version).connect("mail.test");
+            connection.established();
+            connection.server.set_records_left(1);
+            let mut block = vec![0; room];
+            let encrypted = connection.server.encrypt(b"x".as_slice(), &mut block);
+            assert_eq!(encrypted.taken, 0, "{version:?}: the last record is for our own message");
+            connection.to_client.extend_from_slice(&block[..encrypted.written]);
+            connection.settle(usize::MAX).unwrap();
+        }
+    }
+}

@@ -223,7 +223,7 @@ impl Tcb {
             recovery.duplicates = 0;
         } else if duplicate && recovery.phase != RecoveryPhase::TimedOut {
             effects.arrived = mss;
-            recovery.assumed = recovery.assumed.saturating_add(mss);
+            recovery.assumed = recovery.assumed.saturating_add(mss).min(max.since(una));
             recovery.duplicates = recovery.duplicates.saturating_add(1);
         }
         effects.newest = newest;
