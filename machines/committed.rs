@@ -1,8 +1,8 @@
-//! A build script: tells a machine's program when it was committed, in seconds since 1970, as
-//! `BAREPOST_COMMITTED`.
+//! A build script. It passes the commit date of the sources to a machine's program, as
+//! `BAREPOST_COMMITTED` in seconds since 1970.
 //!
-//! The date is a lower bound of the time of day. `SOURCE_DATE_EPOCH` goes first, so that a build
-//! from an archive has one, too.
+//! The program uses the date as a lower bound of the time of day. `SOURCE_DATE_EPOCH` overrides the
+//! date from git, so a build from an archive without git can also have a date.
 
 use std::process::Command;
 
@@ -25,7 +25,8 @@ fn main() {
     println!("cargo::rustc-env=BAREPOST_COMMITTED={}", date.unwrap_or(0));
 }
 
-/// What git says, if there is a repository.
+/// The output of git with these arguments. `None` if git fails, for example outside of a
+/// repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()

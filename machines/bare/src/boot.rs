@@ -11,8 +11,8 @@
 //!    needs, and gives the rest to the allocator (`memory`).
 //! 5. It starts the other cores (`other_cores`), which then wait for work.
 //! 6. It finds devices: on PCI, and at the addresses on the command line (`virtio_mmio.device=`).
-//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts. An
-//!    interrupt may only end a sleep.
+//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts. The
+//!    only effect of an interrupt is to end a sleep.
 //!
 //! A machine that lacks an essential part prints one line about it, and does not start.
 

@@ -6,8 +6,8 @@
 //! into the ring are lost, and a later line reports the loss.
 //!
 //! Lines of several cores do not mix. A lock lets one core at a time put a line into the ring or
-//! pass bytes to the port. This is the only lock that a running core may have to wait for, for some
-//! microseconds. No path of a packet prints.
+//! pass bytes to the port. A running core may have to wait some microseconds for this lock. The
+//! code that receives and sends packets prints nothing.
 //!
 //! Invariants:
 //! - The ring consists of atomics, and a line is visible only when it is complete. So the panic

@@ -8,11 +8,12 @@
 //!
 //! Invariants:
 //! - No interrupt runs code of this crate: an interrupt may only end a `hlt` in
-//!   [`BareMachine::idle`]. So no code here is interrupted elsewhere.
+//!   [`BareMachine::idle`]. So no code of this crate runs in the middle of other code on the same
+//!   core.
 //! - A core has its own parts for packets: its queues of the card, its memory, its timer. The path
 //!   of a packet takes no lock. One lock protects the console's lines, and another protects
 //!   allocations of whole runs (`shared`).
-//! - Addresses map to themselves: a device gets the address in a pointer.
+//! - Each virtual address equals its physical address. So a device gets the address in a pointer.
 //! - A buffer belongs to a device or to Rust code, never to both (`virtio::lent`).
 //! - A device is trusted only with the buffers that it was lent: counts, lengths and numbers that
 //!   it writes are checked or masked.

@@ -44,7 +44,8 @@ impl core::error::Error for Error {}
 
 /// Fills `bytes` with random bytes.
 ///
-/// Errors: no source is set, or the source has failed. Then the caller must not use `bytes`.
+/// Errors: no source is set, or the source has failed. After an error the caller must not use
+/// `bytes`.
 pub fn getrandom(bytes: &mut [u8]) -> Result<(), Error> {
     let source = SOURCE.get().ok_or(Error)?;
     if source(bytes) { Ok(()) } else { Err(Error) }

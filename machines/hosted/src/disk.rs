@@ -94,7 +94,7 @@ impl FileDisk {
         Some(completion)
     }
 
-    /// Whether a completion waits that no thread has rung the bell for.
+    /// Whether a completion waits in `finished`. No thread has rung the bell for these completions.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }

@@ -150,8 +150,8 @@ fn start_core(
     })
 }
 
-/// Each core has such a value. When it is dropped, it ends the machine if its core is the first, or
-/// panicked.
+/// Each core has such a value, which is dropped when the core's thread ends. The drop ends the
+/// machine if the core is the first one, or has panicked.
 struct MachineIsOver {
     seats: Seats,
     is_first: bool,

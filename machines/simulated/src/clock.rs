@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_clock_is_monotonic_and_predicts_its_times() {
+    fn a_core_clock_is_monotonic_and_when_inverts_time_at() {
         for (ahead, drift) in [
             (0, 0),
             (70_000, 0),

@@ -55,7 +55,7 @@ impl Engines {
         self.held = core;
     }
 
-    /// The number of outbox entries that the queue shows.
+    /// The number of outbox entries that the administrators' queue page would show.
     pub fn queue_entries(&self) -> usize {
         std::iter::once(&self.first)
             .chain(&self.others)

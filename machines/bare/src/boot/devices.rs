@@ -24,7 +24,8 @@ pub(super) struct Devices {
 }
 
 /// Finds devices on PCI, and those on the command line (`named`). Each of the `cores` gets its own
-/// interrupt message of the card, if there are enough. All other interrupts go to the first core.
+/// interrupt message of the card, if the card has enough of them. All other interrupts go to the
+/// first core.
 pub(super) fn find(
     paging: &mut Paging,
     processor: &Processor,

@@ -38,7 +38,8 @@ unsafe extern "C" {
 }
 
 /// The time that a core may take to start after the first start message. Some processors need a
-/// second message, which is sent after this time.
+/// second message, which is sent after this time. `PATIENCE_TWICE`: the time after the second
+/// message.
 const PATIENCE_ONCE: Micros = Micros::from_millis(10);
 const PATIENCE_TWICE: Micros = Micros::from_millis(200);
 
@@ -58,7 +59,7 @@ const UNFIT: u64 = 2;
 /// The data for the core that starts.
 static START: Lock<Option<(LocalApic, Stacks)>> = Lock::new(None);
 
-/// The work for each core, once it has been given.
+/// The work for each core. It is empty until [`give_life`] sets it.
 static LIVES: [Life; CORES_MAX] =
     [const { Life { is_given: AtomicBool::new(false), work: Lock::new(None) } }; CORES_MAX];
 
@@ -77,7 +78,8 @@ impl StartPage {
     /// Fills the page at `address`.
     ///
     /// # Safety
-    /// The page is mapped and writable now, below 1 MiB, and never used for anything else.
+    /// The page is mapped and writable now, and is below 1 MiB. It is never used for another
+    /// purpose.
     pub(super) unsafe fn fill(address: u64) -> StartPage {
         let code = (&raw const other_core_start) as u64..(&raw const other_core_end) as u64;
         let bytes = (code.end - code.start) as usize;
@@ -101,8 +103,8 @@ pub(super) fn start_page(free: impl Iterator<Item = Range<u64>>) -> Option<u64> 
 /// including the first one. Their numbers have no gap.
 ///
 /// # Safety
-/// 1. `root` is the address of the page tables in use. All of `stacks` are mapped there, and not
-///    used by anything else.
+/// 1. `root` is the address of the page tables in use. All of `stacks` are mapped there, and no
+///    other code uses them.
 /// 2. Called once, on the first core.
 pub(super) unsafe fn start(
     page: StartPage,

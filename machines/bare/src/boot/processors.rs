@@ -81,7 +81,7 @@ impl Processors {
         }
     }
 
-    /// All APIC ids except `this`, and at most one fewer than the machine has cores.
+    /// The APIC ids of the other cores: all except `this`, and at most `CORES_MAX - 1`.
     pub(super) fn others(&self, this: u32) -> impl Iterator<Item = u32> {
         self.ids.iter().take(self.count).copied().filter(move |&id| id != this).take(CORES_MAX - 1)
     }

@@ -23,7 +23,7 @@ const TICKS_COMPARED: u32 = 8;
 const GAP_MAX: u64 = 20_000_000;
 const ATTEMPTS: u32 = 50;
 
-/// After this number of readings without a change, the machine is taken to have no timer.
+/// If the timer's count does not change in this number of readings, the machine has no timer.
 const IDLE_READINGS_MAX: u32 = 20_000;
 
 /// The counter's rate in hertz; `None` if it cannot be determined.

@@ -32,8 +32,8 @@ const DOUBLE_FAULT: usize = 8;
 const PAGE_FAULT: u64 = 14;
 const MACHINE_CHECK: usize = 18;
 
-/// The interrupt vectors in use. Their handlers do the same. The different numbers only separate
-/// sources in the controller.
+/// The interrupt vectors in use. All their handlers do the same. The numbers differ only so that
+/// the controller can tell the sources apart.
 pub(crate) const VECTOR_TIMER: u8 = 0x40;
 pub(crate) const VECTOR_CARD: u8 = 0x41;
 pub(crate) const VECTOR_DISK: u8 = 0x42;

@@ -19,8 +19,8 @@
 //! Invariants:
 //! - A block on a free list has no user. Its first 8 bytes link it to the next block. While it is
 //!   on the list of its owner, its next 8 bytes have its class.
-//! - A slab keeps its size and its core until none of its blocks is in use. Then it may be a run
-//!   again (`reclaim.rs`).
+//! - A slab keeps its size and its core until none of its blocks is in use. After that, it may
+//!   become a run again (`reclaim.rs`).
 //! - Only the core itself uses its free lists, and no interrupt runs code. So the free lists need
 //!   no lock.
 
@@ -63,7 +63,8 @@ pub struct Allocator {
     arenas: [Arena; CORES_MAX],
     runs: Lock<Runs>,
     owners: Owners,
-    /// Whether the reserve was touched, and has not been found full after that.
+    /// Whether an allocation has used a part of the reserve. This stays true until a check finds
+    /// the reserve full again.
     is_low: AtomicBool,
 }
 
@@ -136,7 +137,8 @@ impl Allocator {
         self.runs.with(|runs| runs.memory())
     }
 
-    /// Whether the reserve is in use. If it was, this core first gives its unused slabs back.
+    /// Whether the reserve is in use. If an allocation has used a part of it, this core first gives
+    /// back its unused slabs.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.is_low.load(Relaxed) && self.is_still_low()
@@ -168,7 +170,7 @@ impl Allocator {
         run
     }
 
-    /// The pool of a class, of the core that calls it.
+    /// The calling core's pool of a class.
     ///
     /// # Safety
     /// The last result of this function on this core is not used after this call.
@@ -196,7 +198,7 @@ impl Allocator {
         &self.arenas[core % CORES_MAX]
     }
 
-    /// A block of a class with an empty free list, or null.
+    /// A block of `class`, for which the core's free list is empty. Null if no memory is left.
     #[cold]
     fn refill(&self, class: Class) -> *mut u8 {
         self.take_in();

@@ -7,7 +7,8 @@
 //!   memory map are not mapped. The exceptions are devices and, read-only, the firmware's tables.
 //! - Pages are added, and never removed or changed. So no core needs to be told to drop a stale
 //!   translation.
-//! - Because addresses map to themselves, a device gets the address in a pointer.
+//! - Each virtual address equals its physical address. So the address in a pointer is also the
+//!   address that a device needs.
 
 use super::PAGE_BYTES;
 use super::map::Ranges;
@@ -181,8 +182,8 @@ impl Paging {
     /// Maps the registers of a device.
     ///
     /// # Safety
-    /// `base..base + bytes` is no memory: the device that the caller means, and only that device,
-    /// decodes these addresses.
+    /// The range `base..base + bytes` is not memory. Only the caller's device responds at these
+    /// addresses.
     pub(crate) unsafe fn map_device(&mut self, base: u64, bytes: u64) -> Mmio {
         self.map(base..base + bytes, Rights::Device);
         let base = NonNull::new(base as *mut u8);

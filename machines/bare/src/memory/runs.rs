@@ -1,4 +1,4 @@
-//! Runs: memory longer than any class, and the slabs that classes are cut from.
+//! Runs: memory longer than a block of any class, and the slabs from which blocks are cut.
 //!
 //! All cores share this allocator, behind a lock. They use it rarely: the engine requests runs when
 //! it starts, and a core usually keeps a slab that it has taken.

@@ -6,7 +6,7 @@
 //! reported as not durable.
 //!
 //! Invariants:
-//! - The device has a request's buffer until the device marks the chain as used, or is reset. Every
+//! - The device may access a request's buffer until it marks the chain as used, or is reset. Every
 //!   request completes exactly once.
 //! - A device that reports an impossible completion, or none for [`SILENCE_MAX`], is reset and not
 //!   used again. From then on all requests fail.
@@ -351,9 +351,9 @@ impl Requests {
         Ok(())
     }
 
-    /// Completes all requests of the device with errors. `is_reset`: whether the device was reset,
-    /// and so cannot access their buffers. Otherwise the buffers are leaked to it, and the
-    /// completions have new buffers.
+    /// Completes all requests in flight with errors. If the device was reset (`is_reset`), it
+    /// cannot access the buffers, and the completions return them. Otherwise the buffers are
+    /// leaked, and the completions have new buffers.
     fn give_up(&mut self, is_reset: bool) {
         (self.is_broken, self.is_gone, self.urgent) = (false, true, 0);
         for (slot, place) in self.pending.iter_mut().enumerate() {

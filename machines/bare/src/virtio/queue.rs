@@ -69,7 +69,8 @@ pub(crate) struct Rings<const N: usize> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Addresses(pub(crate) [u64; 3]);
 
-/// How notifications are requested: for a certain entry of a ring, or only switched on and off.
+/// The form in which each side requests notifications: for a certain entry of a ring, or only by a
+/// flag that switches them on and off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Events {
     ByIndex,
@@ -154,9 +155,9 @@ impl<const N: usize> Queue<N> {
     /// Sets the memory of descriptor `index`.
     ///
     /// # Safety
-    /// The condition holds from the time at which a chain with the descriptor is offered. It ends
-    /// when the chain is taken as used, or the device is reset. `bytes` bytes at `address` stay
-    /// allocated. No Rust code writes them, and with [`WRITE`] no Rust code reads them.
+    /// The following holds from the offer of a chain with this descriptor until the chain is taken
+    /// as used or the device is reset: `bytes` bytes at `address` stay allocated. No Rust code
+    /// writes them, and with [`WRITE`] no Rust code reads them.
     #[inline]
     pub(crate) unsafe fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16) {
         let descriptor = at(&self.rings.descriptors, index);

@@ -36,8 +36,8 @@ impl RandomDevice {
         Ok(device)
     }
 
-    /// The bytes that the device has delivered since the last call, if any. Then it also requests
-    /// more bytes.
+    /// The bytes that the device has delivered since the last call, if any. If the device has
+    /// delivered bytes, this also requests more.
     pub(crate) fn take(&mut self) -> Option<[u8; RANDOM_BYTES]> {
         let (_, bytes) = self.queue.take()?;
         let lent = self.lent.take()?;

@@ -113,7 +113,7 @@ pub(crate) struct Message {
 impl PciRegisters {
     /// Finds the registers of a virtio function, and gives it as many of the interrupt messages
     /// `messages` as it can send. `None` if the function has no registers of version 1, or cannot
-    /// send messages: it could not end a sleep.
+    /// send interrupt messages. Without them the device could not wake a sleeping core.
     pub(crate) fn find(
         function: &PciFunction,
         paging: &mut Paging,
@@ -294,7 +294,7 @@ impl Transport {
 }
 
 /// Whether a queue interrupts, and by which of the device's messages. A device with an interrupt
-/// line ignores it.
+/// line ignores this value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interrupt {
     Never,

@@ -1,4 +1,4 @@
-//! Tests of the end: whichever core ends first, and whatever the reason, all cores end.
+//! Tests of the machine's end: all cores end after any core has ended, for any reason.
 
 use super::*;
 use std::io::Write;

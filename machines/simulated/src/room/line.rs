@@ -42,7 +42,7 @@ enum TlsState {
     Now(Box<TlsClient>),
 }
 
-/// Which side sends first.
+/// The side that sends first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FirstSender {
     /// The machine sends a greeting.

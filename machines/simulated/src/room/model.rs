@@ -298,7 +298,7 @@ impl Model {
         (id, copy)
     }
 
-    /// Which copy of a message is in this mailbox.
+    /// The number of the copy of a message that is in this mailbox.
     pub(super) fn copy_in(&self, id: MessageId, account: usize, mailbox: u32) -> usize {
         let has = |copy| self.messages[id.0].recipients.contains(&copy);
         let is_own = account == AT_WEBMAIL

@@ -36,7 +36,7 @@ pub(super) struct Station {
     pub(super) machine: SimulatedMachine,
     pub(super) engines: Engines,
     pub(super) power: Power,
-    /// How the disk fails, and until what time.
+    /// The present failure of the disk, and the time at which it ends.
     failing: Option<(Mood, Instant)>,
     /// The disk carries out nothing before this time.
     pub(super) deaf_until: Instant,

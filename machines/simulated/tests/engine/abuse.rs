@@ -22,8 +22,8 @@ const UNCHECKED: &str = "451 4.7.0 Cannot check your IP address now, try again l
 const REFUSED: &str =
     "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
 
-/// Adds `name` to the zone of the name server with this result, so that the external client is
-/// listed.
+/// Adds a record for `name` to the name server's zone, so that a block list contains the external
+/// client.
 fn list(server: &mut NameServer, name: &'static str, address: [u8; 4]) {
     server.zone.push((name, IPV4, address.to_vec()));
     server.zone.push((name, TEXT, text("See https://block.test/203.0.113.7")));
@@ -218,7 +218,7 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
     let count = 50 * usize::from(CORES.min(4));
     let mut talks: Vec<Talk> = (0..count).map(|_| wait(&mut room, &mut server)).collect();
     room.pass(Micros::from_millis(100));
-    // An address may have a third of the lookups that may wait for one response.
+    // Of the lookups that may wait for one response, an address may have at most a third.
     let searches = room.engines.in_use().searches;
     assert_eq!(searches, 42);
     let answered: Vec<String> = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
@@ -307,8 +307,8 @@ fn connections_per_external_address_are_limited() {
         talks.into_iter().chain(neighbours).for_each(|talk| room.part(talk));
         room.until_nothing_is_in_use();
         let again = greeted(&mut room, &mut server, EXTERNAL);
-        // A closed connection does not count for the limit on open connections, but for the one per
-        // minute.
+        // A closed connection no longer counts towards the limit on open connections. It still
+        // counts towards the limit on connections per minute.
         assert!(
             if seed == 21 { (3..=most).contains(&again.len()) } else { again.len() <= most },
             "{}",

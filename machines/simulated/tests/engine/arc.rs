@@ -1,4 +1,5 @@
-//! The ARC results of forwarders about messages from outside, and from which forwarders they count.
+//! Tests of ARC results that forwarders have added to messages from outside: only the results of
+//! some forwarders count.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

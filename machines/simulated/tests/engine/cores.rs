@@ -145,8 +145,8 @@ fn one_place_per_core_suffices_for_a_message_to_all_cores() {
     }
 }
 
-/// The most messages that a core receives at a time in the tests of that limit. Each of these
-/// messages takes one place.
+/// The maximum number of messages that a core receives at a time in the tests of that limit. A
+/// place: the permission for one of these messages.
 const PLACES: usize = 4;
 
 /// A room with few places for concurrent messages, and the cores that own the accounts of Ada and

@@ -408,8 +408,8 @@ fn checked_signatures_and_header_memory_are_bounded() {
     let (_, above, _) = newest(&room);
     let found = results(&above).len();
     assert!((3 + 5..=3 + 8).contains(&found), "{above}");
-    // Messages with unfinished long headers use up the pool. Then a message that needs more than
-    // its least share is deferred.
+    // Messages with unfinished long headers use up the pool. While they do, a message that needs
+    // more than its least share is deferred.
     let filling = "X-Filling: ".to_string() + &"x".repeat(990) + "\r\n";
     let late = filling.repeat(132) + &whole;
     assert!(send(&mut room, &mut server, "me@signed.test", &late).starts_with("250 2.0.0 "));

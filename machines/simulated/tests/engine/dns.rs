@@ -525,7 +525,7 @@ fn waiting_sender_checks_are_limited_without_a_queue() {
         (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
-    // An address may have a third of the checks that may wait.
+    // Of the checks that may wait, an address may have at most a third.
     let checks = room.engines.in_use().checks;
     assert_eq!(checks, 32);
     let taken = talks

@@ -95,8 +95,8 @@ fn changes_during_an_export_damage_no_message() {
         let (mut tls_stream, head) = begin(&mut room, &browser, "/mail/export/1");
         assert_eq!(head.status, 200);
         let mut file = chunk(&mut room, &mut tls_stream);
-        // Moves the first message, part of which was sent, and a message that is sent next. Then a
-        // message arrives.
+        // The browser moves two messages away: the first, of which a part was already sent, and the
+        // fifth, of which nothing was sent. Then another message arrives.
         for (key, what) in [("1.1", "trash"), ("1.5", "archive")] {
             browser.post(
                 &mut room,

@@ -1,4 +1,4 @@
-//! Tests that a machine without work sleeps: it requests no turn that has no effect.
+//! Tests that a machine without work sleeps: its engine runs a turn only if there is work.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::pages::{large, site};

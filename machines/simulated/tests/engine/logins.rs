@@ -74,8 +74,8 @@ fn logins_whose_clients_leave_block_no_other_login() {
         let mut talks: Vec<Talk> =
             (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
         talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
-        // When the clients disconnect, some logins are being hashed, some wait, and some are
-        // answered.
+        // When the clients disconnect, the server hashes the passwords of some logins, other logins
+        // wait, and the rest are answered.
         (0..leaving).for_each(|_| room.step());
         let behind = talks.split_off(6);
         talks.iter().for_each(|talk| room.abort(talk));

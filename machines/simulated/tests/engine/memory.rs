@@ -257,7 +257,8 @@ fn uploads_refused_for_memory_get_their_late_admission() {
         let [(protocol, text), _] = over_both("POST", "/mail/login", &fields);
         connections.push(ask(&mut room, protocol, &text));
     }
-    // With some of these lengths the request finds memory, and its wait for the admission does not.
+    // With some of these lengths the memory suffices for the request, but not for its wait for
+    // admission.
     for length in (300..700).step_by(10) {
         let agent = "a".repeat(length);
         let fields = [

@@ -123,7 +123,7 @@ fn tlsa_records_count_only_if_the_whole_chain_is_signed() {
 }
 
 #[test]
-fn tlsa_records_of_an_untrusted_name_server_are_ignored() {
+fn an_untrusted_name_server_is_not_asked_for_tlsa_records() {
     let (mut room, mut world) = serving(792, Mood::Takes);
     world.peer.tls_behaviour = TlsBehaviour::Tls13;
     world.names.zone.push(published(3, false));

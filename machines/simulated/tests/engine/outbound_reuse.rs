@@ -162,8 +162,8 @@ fn cores_with_many_messages_for_a_host_share_connections() {
     }
 }
 
-/// The core that owns the destination knows that the destination is down, even if another core has
-/// found out.
+/// One core decides about the delivery attempts to a destination. It learns that the destination is
+/// down, even if another core has found this out.
 #[test]
 fn all_cores_know_that_a_destination_is_down() {
     for seed in 785..789 {

@@ -107,7 +107,8 @@ fn leave(room: &mut Room, talk: &Talk, way: Way) {
     }
     room.pass(Micros::from_millis(100));
     room.machine.disk.mood = Mood::Works;
-    // The disk continues at the next doorbell.
+    // Without this loop, the disk would carry out the waiting requests only at the engine's next
+    // doorbell.
     while room.machine.disk.waiting() > 0 {
         room.machine.disk.carry_out_next();
     }

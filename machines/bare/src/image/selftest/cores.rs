@@ -234,8 +234,10 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
     ensure(before.saturating_sub(machine.memory().free) < count * (6 << 20), "memory got lost")
 }
 
-/// Only one core at a time asks the router. Linux's taps learn the queue of a sender only after the
-/// answer to its frame. So an answer arrives at the queue of the question before the last one.
+/// Only one core at a time asks the router, because of Linux's taps. A tap learns the queue of a
+/// sender only after it has delivered the answer to the sender's frame. So an answer arrives in the
+/// queue that sent the previous question. Each core therefore first sends one question and does not
+/// expect its answer.
 fn answers_come_home(machine: &mut BareMachine, count: usize) -> Outcome {
     static TURN: AtomicU32 = AtomicU32::new(0);
     let own = machine.core().index();

@@ -1,4 +1,4 @@
-//! Reclaiming: unused slabs become runs again.
+//! Reclaiming: slabs without a block in use become runs again.
 //!
 //! A slab belongs to one class. Without reclaiming, memory that clients use at different times in
 //! blocks of different sizes would add up, because memory of one size could not serve another. So

@@ -1,9 +1,10 @@
 //! The emergency write: the panic path writes one sector, when it cannot rely on any other part of
 //! the machine.
 //!
-//! A reset takes the queues from the device, whatever their state. Then this file starts a queue in
-//! separate memory, offers one write, and waits for its completion. The driver negotiates neither
-//! flushing nor a cache. So the write is stable when it completes (virtio 1.2, section 5.2.6.2).
+//! A reset takes the queues from the device, in any state of the queues. Then this file starts a
+//! queue in separate memory, offers one write, and waits for its completion. The driver negotiates
+//! neither flushing nor a cache. So the write is stable when it completes (virtio 1.2, section
+//! 5.2.6.2).
 
 use super::super::queue::{Events, NEXT, Queue, Rings};
 use super::super::transport::{Interrupt, Transport};

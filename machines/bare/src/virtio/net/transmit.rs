@@ -51,7 +51,8 @@ pub(super) struct Transmitter {
     lengths: Box<[u8]>,
     first_free: u16,
     free: u16,
-    /// Whether a frame did not fit since the last sleep, so that space must end the next sleep.
+    /// Whether a frame did not fit into the ring since the last sleep. If so, free space in the
+    /// ring ends the next sleep.
     is_awaited: bool,
 }
 
