@@ -1,17 +1,22 @@
-/* Counts the instructions that a guest executes, by where they lie: a plugin for QEMU's translator.
+/* A plugin for QEMU's translator. It counts the instructions that a guest executes, by address.
  *
- * QEMU translates the guest's code in straight blocks and lets a plugin add a constant to a counter each time a block
- * runs. There is a counter for every address at which a block starts; their sum is the number of instructions executed,
- * and each alone says where they went. The counters lie in a file that is mapped here and read by whoever measures,
- * while the guest runs.
+ * QEMU translates the guest's code in basic blocks. A plugin can let QEMU add a constant to a counter
+ * each time a block runs. This plugin has a counter for every address at which a block starts. A
+ * counter has the number of instructions executed in blocks that start at its address. The sum of
+ * all counters is the number of all executed instructions. The counters are in a file, which this
+ * plugin maps into memory. The bench reads the file while the guest runs.
  *
- *   -plugin instructions.so,counters=FILE,cores=N      FILE must exist and be N * SLOTS * 16 bytes long: a table for each core
+ *   -plugin instructions.so,counters=FILE,cores=N
  *
- * - Exact: with one processor QEMU adds by itself, which is fast and not atomic; with several each adds to a table of its own.
+ * FILE must exist, with N * SLOTS * 16 bytes: a table of counters for each core.
+ *
+ * - The counts are exact. With one core, QEMU itself adds to the counters, which is fast and not
+ *   atomic. With several cores, each core adds to its own table.
  * - A string instruction with a repeat prefix counts once for each of its iterations.
- * - A sleeping processor (HLT) executes nothing and counts nothing.
+ * - A sleeping processor (HLT) executes no instruction and counts none.
  *
- * Debian packages no header for plugins with QEMU 7.2, so what is used of its interface, version 1, is declared here.
+ * Debian has no package with the header for plugins of QEMU 7.2. So this file declares the parts of
+ * the interface, version 1, that it uses.
  */
 #include <fcntl.h>
 #include <stddef.h>
@@ -38,7 +43,8 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED int qemu_plugin_version = 1;
 
-/* One counter: the address of a block, and the instructions executed in blocks that start there. Address 0: free. */
+/* One counter: the address of a block, and the number of instructions executed in blocks that start
+ * there. A slot with address 0 is free. */
 struct slot {
     uint64_t address;
     uint64_t instructions;
@@ -47,12 +53,14 @@ struct slot {
 #define SLOTS_LOG2 17
 #define SLOTS ((size_t)1 << SLOTS_LOG2)
 
-/* A table for each core, one after the other; a block has the same place in each. Open addressing. The last slot takes what has no place
- * any more, so that the sum stays right. */
+/* The tables of all cores, one after the other. They are hash tables with open addressing. A block
+ * has the same slot index in each table. The last slot counts all blocks that find no free slot, so
+ * that the sum stays right. */
 static struct slot *tables;
 static unsigned int cores = 1;
 
-/* Several processors may translate at the same time: the first one takes the slot. */
+/* Returns the slot index of a block. Several cores may translate blocks at the same time. The first
+ * one that writes its address into a free slot gets the slot. */
 static size_t place_of(uint64_t address)
 {
     size_t at = (address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - SLOTS_LOG2);
@@ -71,14 +79,15 @@ static size_t place_of(uint64_t address)
     return SLOTS - 1;
 }
 
-/* A block is about to run; where its counter is and how many instructions it has is in `data`. */
+/* QEMU calls this before a block runs, if the guest has several cores. `data` holds the slot index
+ * of the block and the number of its instructions. */
 static void block_executed(unsigned int core, void *data)
 {
     uintptr_t both = (uintptr_t)data;
     tables[core % cores * SLOTS + (both >> 16)].instructions += both & 0xFFFF;
 }
 
-/* A block was translated: from now on every run of it counts its instructions. */
+/* QEMU calls this when it has translated a block. From now on every run of the block is counted. */
 static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 {
     size_t place = place_of(qemu_plugin_tb_vaddr(block));

@@ -79,7 +79,8 @@ fn self_continuation_is_quadratic_and_software_queue_linear() {
 
 #[test]
 fn a_device_works_on_one_request_at_a_time() {
-    // So 100 calls on one device take 100 round trips, also with many units.
+    // The device handles the calls one after another. So 100 calls take 100 round trips, even with
+    // many units.
     for place in PLACES {
         let run = Units::run_batch(8, 1, 100, Contention::SoftwareQueue, place, costs(6));
         assert!(run.now() >= Clocks::from_micros(600), "{:?}", run.now());

@@ -2,9 +2,9 @@
 //! in memory.
 //!
 //! The server's card has a queue for each core. It chooses a queue by a hash of a frame's addresses
-//! and ports, as cards with receive-side scaling do. Frames other than TCP go to the first queue.
-//! The card offers checksum and segmentation offload. Here this means that checksums are never
-//! computed and large frames stay whole, as between a guest and its host.
+//! and ports, as cards with receive-side scaling do. Frames other than TCP over IPv4 go to the
+//! first queue. The card offers checksum and segmentation offload. Here this means that checksums
+//! are never computed and large frames stay whole, as between a guest and its host.
 
 use std::fmt;
 use std::sync::Arc;

@@ -24,8 +24,8 @@ use crate::server::{ACCOUNTS, ADDRESS};
 use crate::tls_client::TlsClient;
 use crate::wire::End;
 
-/// The most frames that one turn receives, and the most connections that it lets send. Also the
-/// most timers that expire in one turn.
+/// Three limits of one turn: the frames that it receives, the connections that it lets send, and
+/// the timers that expire.
 const A_TURN: u32 = 64;
 /// The least number of connections for which memory is allocated.
 const CONNECTIONS_LEAST: usize = 16;

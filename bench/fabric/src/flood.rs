@@ -17,8 +17,8 @@ use crate::wire::{End, ends};
 
 /// The duration of each measurement.
 const SPAN: Duration = Duration::from_secs(1);
-/// The number of repetitions. The shortest page time counts, since other load only makes it
-/// longer.
+/// The number of repetitions. The result is the smallest 99th percentile of all repetitions,
+/// because other load on the host only makes page times longer.
 const REPETITIONS: usize = 3;
 /// The number of pages at the beginning that are not counted.
 const WARM: usize = 500;

@@ -47,7 +47,8 @@ impl TlsClient {
     }
 
     /// The kind of the handshake. `None` until the handshake has ended on both sides. The server
-    /// sends tickets when the handshake has ended there, so bytes after the handshake show that.
+    /// sends session tickets when its side has ended. So this returns a value after the client's
+    /// side has ended and the first bytes of those tickets have arrived.
     pub(crate) fn handshake(&self) -> Option<HandshakeKind> {
         self.tls.handshake_kind().filter(|_| self.heard_more)
     }

@@ -1,4 +1,4 @@
-//! `barepost bench`: measures the machine, against peers where there is a fair one.
+//! `barepost bench`: measures the machine, and compares it with a peer where a fair peer exists.
 //!
 //! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and names the peer of each
 //! comparison.

@@ -43,8 +43,8 @@ pub(super) struct Messages {
     pub(super) count: usize,
 }
 
-/// Starts a machine on `place`, sends it all of these messages, and stops it. Call it in a network
-/// namespace of its own.
+/// Starts a machine on `place`, sends it all of these messages, and stops it. Call this in a thread
+/// with its own network namespace, because it makes a tap interface.
 pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), Failure> {
     make_interface(1)?;
     let taps = Hosted::attach(INTERFACE, 1)?;

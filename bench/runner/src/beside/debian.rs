@@ -78,8 +78,8 @@ fn fetch(
     stop: &Stop,
     names: impl FnOnce() -> Result<Vec<String>, Failure>,
 ) -> Result<(), Failure> {
-    // The lists may be fresh although no mirror answers now, or fetching may be forbidden. The next
-    // fetch shows whether the lists are usable.
+    // A failed update is ignored: the package lists on this machine may be recent enough. If they
+    // are not, the download below fails.
     let _ = hold::run(
         hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()),
         FETCH_BUDGET,

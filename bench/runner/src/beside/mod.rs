@@ -1,8 +1,8 @@
 //! Two guests side by side: our image, and a peer in a Linux guest. Both run in the same QEMU
 //! version with the same flags and the same card.
 //!
-//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing
-//! to do. They serve the same files or the same mail. Over TLS they use the same ECDSA P-256
+//! Both run at the same time. Each guest has its own tap interface, and sleeps while it has no
+//! work. They serve the same files or the same mail. Over TLS they use the same ECDSA P-256
 //! certificate.
 
 mod debian;
@@ -31,9 +31,9 @@ pub(super) use target::{Outcome, Target, rest};
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
-/// Additional memory for PHP.
+/// The memory of each guest if the peer is Roundcube, which needs memory for PHP.
 const WEBMAIL_MEMORY_MIB: u32 = 512;
-/// Memory for a hundred thousand messages and their index.
+/// The memory of each mail server, enough for a hundred thousand messages and their index.
 const MAIL_MEMORY_MIB: u32 = 1024;
 const MAIL_DISK_BYTES: u64 = 8 << 30;
 const PEER_DISK_BYTES: u64 = 1 << 20;
@@ -54,7 +54,7 @@ impl Side {
         }
     }
 
-    /// The host's address on that interface.
+    /// The host's address on the tap interface.
     pub(super) fn host(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 9, self as u8, 1)
     }
@@ -75,7 +75,7 @@ pub(super) struct More<'a> {
     pub(super) tables: &'a str,
     /// Lines of the `[network]` section of our configuration.
     pub(super) network: &'a str,
-    /// Files that replace the peer's usual ones: path and content.
+    /// Files that replace the peer's usual files: path and content.
     pub(super) files: &'a [(&'a str, String)],
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Our image and nginx, both with the same files. `name`: the name of the bench.
+    /// Makes our image and nginx, both with the same files. `name`: the name of the bench.
     pub(super) fn make(
         repository: &Repository,
         name: &str,
@@ -137,7 +137,7 @@ impl Beside {
         })
     }
 
-    /// Our image and Roundcube, with accounts.
+    /// Makes our image and Roundcube, with the same accounts.
     pub(super) fn make_webmails(
         repository: &Repository,
         name: &str,
@@ -150,7 +150,7 @@ impl Beside {
         })
     }
 
-    /// Our image, and Postfix with Dovecot, with accounts.
+    /// Makes our image, and Postfix with Dovecot, with the same accounts.
     pub(super) fn make_mail_servers(
         repository: &Repository,
         name: &str,
@@ -169,7 +169,8 @@ impl Beside {
         })
     }
 
-    /// Calls `fill` to fill our folder, then makes the peer with the certificate in that folder.
+    /// Calls `fill` to fill our guest's folder. Then makes the peer with the certificate that is
+    /// in this folder.
     fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
         repository: &Repository,
         name: &str,
@@ -206,8 +207,9 @@ impl Beside {
         if side == Side::Ours { ours } else { peers }
     }
 
-    /// Boots a guest and waits until it serves all `ports`. Both guests have the same flags, card,
-    /// disk and plugin; only the booted system differs. Call it in a network namespace of its own.
+    /// Boots a guest and waits until it serves all `ports`. Both guests have the same flags, card
+    /// and plugin; the booted system and the disk file differ. The tap interface is created in the
+    /// caller's network namespace, so call this in a new namespace.
     pub(super) fn boot(&self, side: Side, ports: &[u16], stop: &Stop) -> Result<Guest, Failure> {
         let interface = side.interface();
         ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
@@ -257,7 +259,7 @@ impl Drop for Beside {
     }
 }
 
-/// Makes files of incompressible data.
+/// Makes the folder `site` with `files`. Their content is incompressible.
 fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
     let doing = "making a site";
     std::fs::create_dir_all(site).map_err(Failure::io(doing))?;

@@ -73,7 +73,7 @@ fn panel_of_sizes(all: &All, title: &str, y: &str, value: fn(usize, f64) -> f64)
     }
 }
 
-/// How long each step takes a server, by the short names of [`STEPS`].
+/// The time that each server needs for each step. The labels are short names of [`STEPS`].
 pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
     const NAMES: [&str; STEPS.len()] =
         ["SYN", "hello", "EHLO", "MAIL", "RCPT", "DATA", "message", "QUIT", "all"];

@@ -85,8 +85,8 @@ impl Counted {
     }
 }
 
-/// Call it in a thread of its own, because the thread enters a network namespace and cannot leave
-/// it.
+/// Counts the instructions of all loads with all numbers of cores. Call this in a separate thread,
+/// because the thread enters a network namespace and cannot leave it.
 pub(super) fn count(repository: &Repository, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
     let place = Place::make(repository, "fabric", stop)?;

@@ -32,8 +32,9 @@ const TARGET: f64 = 0.9;
 const FLOW_BUDGET: Duration = Duration::from_secs(12);
 const SEED: u64 = 1;
 
-/// The number of parallel flows, for wires that a single flow cannot fill because of losses. Which
-/// frames are lost, and whether a timeout follows, can make two flows differ by a factor of two.
+/// The number of parallel flows, for wires that a single flow cannot fill because of losses. Two
+/// flows can differ by a factor of two, because each loses other frames, and only some losses cause
+/// a timeout.
 const FLOWS: usize = 8;
 
 /// Wires: name, specification besides the rate (for both directions), and the number of flows.

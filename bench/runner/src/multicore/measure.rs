@@ -39,7 +39,7 @@ pub(super) struct Point {
     /// Requests offered in a second.
     pub(super) asked: u32,
     pub(super) seen: Seen,
-    /// The busy time of each core, in percent of the load's duration, in the emulator.
+    /// The busy time of each core in the emulator, in percent of the load's duration.
     pub(super) busy: Vec<f64>,
     /// Instructions of each core, divided by the machine's requests.
     pub(super) executed: Vec<f64>,
@@ -53,8 +53,8 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// How busy each core would be at this load on the paper's processors, at one instruction a
-    /// clock: in percent.
+    /// The busy time of each core at this load on the paper's processors, at one instruction a
+    /// clock, in percent.
     pub(super) fn clocked(&self) -> Vec<f64> {
         let busy = |instructions: &f64| {
             instructions * f64::from(self.asked) * 100.0 / PAPER_CLOCKS_PER_SECOND
@@ -74,8 +74,9 @@ impl Tools {
         Ok(Tools { place, h2load, tcpdump, functions, capture_file })
     }
 
-    /// Puts the load on a newly booted machine several times. The turn with the shortest mean stay
-    /// of a request counts, as with all times. Call it in a network namespace of its own.
+    /// Puts the load on a newly booted machine several times. The result is from the turn with the
+    /// shortest mean duration of a request, because other load on the host only makes times longer.
+    /// Call this in a thread with its own network namespace.
     pub(super) fn measure(
         &self,
         repository: &Repository,
@@ -112,7 +113,8 @@ impl Tools {
                 .collect(),
             split: Split::of(&self.functions, first, seen.requests)?,
             first_served: first_served(&shares, idle, asked_in_all),
-            // If each core has its own queue, the few parcels between cores are not segments.
+            // If each core has its own queue, the few frames that cores pass to each other are not
+            // TCP segments.
             passed: passed(&shares).filter(|_| way.queues() == Queues::One),
         })
     }

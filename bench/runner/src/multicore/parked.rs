@@ -3,8 +3,9 @@
 //! A new connection goes to the core with the fewest connections. So the bench opens idle sessions
 //! until the first core has more of them than any other core ever has simultaneous requests. It
 //! closes the sessions of the other cores. From then on no new connection goes to the first core,
-//! except those that fall into the buckets of its idle sessions. Each session has one bucket of
-//! 4,096.
+//! with one exception. The machine divides connections into 4,096 buckets by a hash, and each
+//! bucket belongs to one core. A new connection in the bucket of an idle session goes to the first
+//! core.
 //!
 //! The core that executes the greeting owns the session. If the first core owns it, the other cores
 //! execute fewer instructions than a greeting takes.

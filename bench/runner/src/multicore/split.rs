@@ -16,7 +16,7 @@ use crate::profile::{Functions, owner_of};
 pub(super) enum Part {
     /// The card's receive queue.
     Receive,
-    /// Sorting, steering, rings and parcels between cores.
+    /// The choice of a core for each frame, and the rings through which cores pass frames.
     BetweenCores,
     /// From Ethernet to HTTP, in both directions.
     Protocol,

@@ -27,8 +27,8 @@ const THREADS: &[usize] = &[1, 10, 100];
 const HANDLE: u64 = 6_000;
 /// Clocks to take a task from a queue or to put a task into one, as counted natively.
 const STEP: u64 = 100;
-/// The number of lingering tasks in the single queue beside 100 threads. It is chosen so that the
-/// longest queue has the paper's 488 tasks.
+/// The number of lingering tasks in the single queue, in addition to the tasks of 100 threads. It
+/// is chosen so that the longest queue has the paper's 488 tasks.
 const LINGERING: u64 = 364;
 
 /// The results of both schedulings under the same load.

@@ -24,7 +24,7 @@ const MIXED_SESSIONS: usize = 10;
 /// The seconds that a slow destination takes for a message.
 pub(super) const SLOW_SECONDS: u32 = 1;
 
-/// How an outbound message arrives.
+/// The way in which an outbound message arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// An external sender sends it to an account with forwarding.
@@ -123,7 +123,8 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Call it in a thread of its own, because it moves the thread into a network namespace.
+    /// Measures all loads at both servers. Call this in a separate thread, because it moves the
+    /// thread into a network namespace.
     pub(super) fn make(&self, folder: &Path) -> Result<All, Failure> {
         let Measurement { beside, outside, stop, .. } = self;
         enter()?;

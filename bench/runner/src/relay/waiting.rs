@@ -57,9 +57,10 @@ pub(super) struct Found {
     /// The seconds from the start until the machine is at rest. By then it has examined each entry.
     /// If this takes more than a minute, it has examined some entries more than once.
     pub(super) rests_after: f64,
-    /// Guest instructions in that time, for each entry.
+    /// Guest instructions from the start until the machine is at rest, divided by the number of
+    /// entries.
     pub(super) for_each: f64,
-    /// The host memory that the machine uses then.
+    /// The host memory that the machine uses when it is at rest.
     pub(super) mib: f64,
     /// The delays for a sender with no other message in the queue, and for the sender of all queued
     /// messages.
@@ -79,8 +80,8 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// The first result is without a queue. Call it in a thread of its own, because it moves the
-    /// thread into a network namespace.
+    /// Measures an empty queue first, and then each of `sizes`. Call this in a separate thread,
+    /// because it moves the thread into a network namespace.
     pub(super) fn make(&self, folder: &Path) -> Result<Vec<Found>, Failure> {
         enter()?;
         widen()?;

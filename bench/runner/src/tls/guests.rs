@@ -2,8 +2,8 @@
 //! instructions, and the client's time.
 //!
 //! Many connections go through a step, one after the other. The guest comes to rest before the next
-//! step begins. The step's cost is what the guest executed in that time, less its idle rate. It
-//! does not depend on other load on the host.
+//! step begins. The cost of a step is the number of instructions that the guest executed during the
+//! step, minus those of an idle guest. It does not depend on other load on the host.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -67,9 +67,9 @@ pub(super) struct Found {
     pub(super) side: Side,
     pub(super) channel: Channel,
     pub(super) steps: Steps,
-    /// By the size of a file, in bytes.
+    /// The cost of a GET, by the size of the file in bytes.
     pub(super) gets: Vec<(usize, Taken)>,
-    /// By the size of a body.
+    /// The cost of a POST, by the size of the body in bytes.
     pub(super) posts: Vec<(usize, Taken)>,
     /// Whole transactions by the number of files of 4 KB.
     pub(super) numbers: Vec<(usize, Taken)>,
@@ -91,8 +91,8 @@ struct Target<'a> {
     stop: &'a Stop,
 }
 
-/// Call it in a thread of its own, because it moves the thread into a network namespace that the
-/// thread cannot leave.
+/// Measures both guests, with and without TLS. Call this in a separate thread, because it moves the
+/// thread into a network namespace that the thread cannot leave.
 pub(super) fn measure(
     repository: &Repository,
     beside: &Beside,

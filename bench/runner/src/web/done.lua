@@ -1,4 +1,4 @@
--- What wrk has found, in one line: requests, microseconds, bytes, p50 and p99 in microseconds, errors.
+-- Prints the results of wrk in one line: requests, microseconds, bytes, p50 and p99 in microseconds, errors.
 done = function(summary, latency, requests)
   local e = summary.errors
   local errors = e.connect + e.read + e.write + e.status + e.timeout

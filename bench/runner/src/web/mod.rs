@@ -1,10 +1,10 @@
 //! Web servers side by side: our image, and nginx in a Linux guest, in the same QEMU version with
 //! the same flags and the same card.
 //!
-//! Both guests run at the same time, each on a tap interface of its own, and sleep while they have
-//! nothing to do. Each load is put on each server in turn, several times. Rates and times come from
-//! the best round. Counts are medians. nginx serves with `sendfile` on one port, and without
-//! `sendfile` on another.
+//! Both guests run at the same time. Each has its own tap interface, and sleeps while it has no
+//! work. Each load is put on each server in turn, several times. Rates and times come from the best
+//! round. Counts are medians. nginx serves with `sendfile` on one port, and without `sendfile` on
+//! another.
 
 mod alone;
 mod draw;

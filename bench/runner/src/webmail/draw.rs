@@ -9,7 +9,7 @@ use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
 /// Times of an inbox in the studies' texts: the number of messages, and the milliseconds for their
-/// own webmail and for other webmails. The first is in a LAN, the second over TLS.
+/// own webmail and for other webmails. The first entry is from a LAN, and the second is over TLS.
 const PAPER_INBOX: [(usize, f64, f64); 2] = [(6, 0.1, 1.1), (10, 42.0, 6.5 * 42.0)];
 /// The times of an inbox in a WAN in the studies' texts: the milliseconds for their own webmail and
 /// for other webmails.
@@ -174,7 +174,7 @@ fn under_load(title: &str, y: &str, loaded: &[Loaded], figure: fn(&Loaded) -> f6
     }
 }
 
-/// The instructions with TLS, and what remains of them without encryption and decryption.
+/// The instructions with TLS: all of them, and those outside of encryption and decryption.
 fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> Panel {
     let line = |name: &str, tone, instructions: fn(&Taken) -> f64| {
         let point =

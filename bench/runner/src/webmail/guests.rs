@@ -67,8 +67,8 @@ pub(super) struct Found {
     pub(super) peers: Taken,
 }
 
-/// Boots both guests, with messages in their mailboxes. They run until the returned values are
-/// dropped. Call it in a network namespace of its own.
+/// Boots both guests, with messages in their mailboxes. The guests run until the returned values
+/// are dropped. Call this in a thread with its own network namespace.
 pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> {
     let guests =
         [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];

@@ -82,7 +82,7 @@ pub(super) fn run_only(
     };
     let place = Place::with(repository, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
-    // A thread of its own, for the same reason as above.
+    // This measurement also needs its own thread, for the reason given in `run`.
     let measuring =
         || enter().and_then(|()| guests::measure_ours(repository, &place, is_chosen, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());

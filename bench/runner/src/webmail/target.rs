@@ -1,9 +1,10 @@
 //! A guest with a webmail, and its counters.
 //!
-//! A step is repeated several times, and then the guest comes to rest. The step's cost is what the
-//! guest executed in that time, less its idle rate. It does not depend on other load on the host.
-//! The count at the first byte of a response is also recorded. It is slightly too high, because the
-//! guest continues while the counters are read.
+//! A step is repeated several times. Then the bench waits until the guest is idle. The cost of a
+//! step is the number of instructions that the guest executed during the step, minus those of an
+//! idle guest. It does not depend on other load on the host. The count at the first byte of a
+//! response is also recorded. It is slightly too high, because the guest continues while the
+//! counters are read.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;

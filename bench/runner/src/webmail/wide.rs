@@ -36,8 +36,9 @@ pub(super) struct Far {
     pub(super) peers: f64,
 }
 
-/// Call it in the guests' network namespace. Afterwards the guests are no longer directly
-/// reachable.
+/// Measures each action at both webmails over the wide-area network. Call this in the guests'
+/// network namespace. It moves the host's addresses behind the wires, so the host cannot reach the
+/// guests afterwards.
 pub(super) fn measure(
     repository: &Repository,
     targets: &[Target<'_>; 2],
