@@ -41,7 +41,7 @@ pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     if report.is_clean() { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// Whether a machine uses the disk now. Then a reader may see half of a write.
+/// Whether a machine uses the disk now. If so, a reader may see half of a write.
 fn is_served(file: &File) -> bool {
     match file.try_lock_shared() {
         // The lock is released at once, so that a machine can start.

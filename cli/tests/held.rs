@@ -17,7 +17,7 @@ fn runs(process: u32) -> bool {
 
 #[test]
 fn a_held_program_dies_with_its_parent() {
-    // A shell stands for `barepost`: it starts a program as `barepost` does, and is killed.
+    // A shell takes the place of `barepost`: it starts a program as `barepost` does, and is killed.
     let script = format!("{BAREPOST} --held $$ sleep 1000 & echo $!; wait");
     let mut shell =
         Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();

@@ -48,8 +48,9 @@ pub fn run(data: &[u8]) {
     });
 }
 
-/// The start of a message with many nested multiparts, and with almost as many parts of the
-/// outermost one as are taken apart. Short inputs would not reach these limits.
+/// The start of a message that is close to both limits of the parser: the depth of nested
+/// multiparts, and the number of parts. The outermost multipart has most of the parts. Short inputs
+/// would not reach these limits.
 fn near_limits(deep: u8, before: u8) -> Vec<u8> {
     let opening = |level: usize| {
         format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")

@@ -23,7 +23,7 @@ use server::{MachineKeys, Sizes};
 pub struct Hosted {
     life: Life,
     started: Instant,
-    /// Whether the machine was killed: its thread goes on, and this process ignores it.
+    /// Whether the machine was killed. Its thread still runs, and this process ignores it.
     is_left: bool,
 }
 

@@ -117,7 +117,7 @@ impl Running for Guest {
     }
 
     fn ask_to_stop(&mut self) {
-        // The write fails if QEMU has ended already. Then its event follows.
+        // The write fails if QEMU has ended already. In this case `Event::Ended` follows.
         let _ = self.console.write_all(&[STOP_BYTE]).and_then(|()| self.console.flush());
     }
 

@@ -37,7 +37,7 @@ pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
     receiver
 }
 
-/// Whether the service at `address` sends the expected greeting. Then ends the session.
+/// Whether the service at `address` sends the expected greeting. The session ends after it.
 fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
     let greeting = || -> std::io::Result<bool> {
         let mut connection = TcpStream::connect_timeout(&address, patience)?;

@@ -23,7 +23,7 @@ const ACK: u8 = 16;
 /// The first port of peers.
 const FIRST_PORT: u16 = 4_000;
 
-/// The byte under a sequence number.
+/// The byte of a stream at this sequence number.
 pub(super) fn byte_at(sequence: u32) -> u8 {
     sequence.wrapping_mul(2_654_435_761).to_be_bytes()[0]
 }
