@@ -6,7 +6,7 @@
 //! - A port is bound once and released once. A stream is closed once. When no client waits, no port
 //!   and no stream is left.
 //! - Only records of the requested kind are returned.
-//! - No client holds more than half of the places for clients of one question.
+//! - Of the clients that may wait for one question, at most half act for the same host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -11,9 +11,9 @@
 //! - [`Kind::Interrupts`] is the usual design. Every arrival interrupts, and is queued for threads
 //!   that run when no interrupt is pending. If the queue is full, the arrival is lost after the
 //!   machine has paid its cost.
-//! - [`Kind::SelfContinuation`] is the paper's design before its section 4.2. An arrival becomes a
-//!   sender at once if the hardware's queue of 1,000 threads has room. Senders contend for the gate
-//!   by continuing with themselves.
+//! - [`Kind::SelfContinuation`] is the paper's first design, which section 4.2 of the paper
+//!   replaces. An arrival becomes a sender at once if the hardware's queue of 1,000 threads has
+//!   room. Senders contend for the gate by continuing with themselves.
 
 use chance::Dice;
 use tasks::Budget;
@@ -28,7 +28,8 @@ pub enum Kind {
     Turns,
     /// By interrupts.
     Interrupts,
-    /// By turns, but without a limit before the gate. Senders continue with themselves at the gate.
+    /// By turns, but without a limit on the calls before the gate. Senders that find the gate taken
+    /// continue with themselves.
     SelfContinuation,
 }
 

@@ -305,7 +305,7 @@ mod tests {
         findings_for("", owner, records)
     }
 
-    /// As `findings`, for a machine with the lines `more` in its configuration.
+    /// Like `findings`, for a machine with the lines `more` in its configuration.
     fn findings_for(more: &str, owner: &str, records: &[Record]) -> Vec<String> {
         let own = [ADDRESS.parse().unwrap()];
         let keys = [key("key", 1)];

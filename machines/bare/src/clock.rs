@@ -79,7 +79,7 @@ pub(crate) fn ticks_per_second() -> u64 {
 }
 
 /// Polls `is_done` until it is true or `limit` has passed. Returns whether `is_done` became true.
-/// Only for boot and shutdown, since turns never wait.
+/// Call this only during boot and shutdown, since turns never wait.
 pub(crate) fn wait_until(limit: Micros, mut is_done: impl FnMut() -> bool) -> bool {
     let end = now() + limit;
     loop {

@@ -32,11 +32,11 @@ pub enum Status {
     Refused = 0x12,
 }
 
-/// How long the end waits for the console to take its last lines.
+/// The longest time for which the end waits for the console to take its last lines.
 const CONSOLE_PATIENCE: Micros = Micros::from_millis(200);
 
-/// How long the end waits for the other cores to stop. They need microseconds. Only the reset stops
-/// a core that is stuck.
+/// The longest time for which the end waits for the other cores to stop. They need microseconds.
+/// Only the reset stops a core that is stuck.
 const CORES_PATIENCE: Micros = Micros::from_millis(50);
 
 /// The disk for the crash sector, once it is known.

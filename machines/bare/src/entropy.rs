@@ -28,7 +28,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 const RESEED_BYTES: usize = 64 << 10;
 const RESEED_AFTER: Micros = Micros::from_secs(60);
 
-/// How long the boot waits for the entropy device if the machine has no other source.
+/// The longest time for which the boot waits for the entropy device if the machine has no other
+/// source.
 const PATIENCE: Micros = Micros::from_secs(2);
 
 const SEED_BYTES: usize = 32;

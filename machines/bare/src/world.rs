@@ -16,10 +16,10 @@ use machine::{
     OutgoingFrame, TransmitError, UnixTime,
 };
 
-/// How often a busy machine checks for a key press.
+/// The time between two checks of a busy machine for a key press.
 const KEYS_EVERY: Micros = Micros::from_millis(50);
 
-/// How often the time of day is compared with the time of the clock chip.
+/// The time between two comparisons of the time of day with the time of the clock chip.
 const CHIP_EVERY: Micros = Micros::from_secs(60);
 
 /// The largest difference between the time of day and the time of the chip, which has only whole

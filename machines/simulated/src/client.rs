@@ -54,7 +54,8 @@ pub struct Client {
     /// The source address of outgoing connections; `None`: the address that the host was created
     /// with.
     source: Option<IpAddress>,
-    /// When the sockets are due for the next poll. Any use of a socket makes them due at once.
+    /// The time at which the sockets are due for the next poll. Any use of a socket makes them due
+    /// at once.
     next_look: Option<Instant>,
 }
 
@@ -243,7 +244,7 @@ impl Client {
         !self.device.arrived.is_empty()
     }
 
-    /// When the sockets are due for the next poll.
+    /// The time at which the sockets are due for the next poll.
     pub fn next_deadline(&self) -> Option<Instant> {
         if self.device.arrived.is_empty() { self.next_look } else { Some(Instant::START) }
     }

@@ -73,8 +73,8 @@ impl Engines {
         &self.first.engine
     }
 
-    /// When the next core is due. An event may wake a core earlier. `Stopped` once the first core
-    /// has stopped.
+    /// The time at which the next core is due. An event may wake a core earlier. `Stopped` once the
+    /// first core has stopped.
     pub fn next(&self) -> Next {
         if let ended @ Next::Stopped(_) = self.first.next {
             return ended;
@@ -95,7 +95,7 @@ impl Engines {
         self.not_held().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
     }
 
-    /// When core `core` is due. An event may wake it earlier.
+    /// The time at which core `core` is due. An event may wake it earlier.
     pub(crate) fn next_of(&self, core: u8) -> Next {
         self.core(core).next
     }

@@ -15,7 +15,7 @@ use simulated::room::{Fault, RoomCounts, Scenario, Trace};
 use sometimes::{Mishap, Place};
 use trial::{TrialOutcome, shrink, try_out};
 
-/// Of this many rooms one runs twice, and both runs must have the same result.
+/// One room in this many runs twice, and both runs must have the same result.
 const TWICE_EVERY: u64 = 20;
 
 /// A run of at least this many rooms must reach each place that is marked with `sometimes!` and

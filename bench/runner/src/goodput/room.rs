@@ -1,8 +1,8 @@
-//! A wire with two ends, in network namespaces of their own. Linux is at the end `here`. Our
-//! machine or Linux is at the end `there`. `here` is the network namespace of this thread. Our
-//! machine uses a tap interface, which a bridge joins to the wire's interface `there`. For Linux,
-//! another thread has a network namespace of its own, and the interface `there` is moved into it.
-//! Each room makes all interfaces anew and removes them at its end.
+//! A room: a wire with the two ends `here` and `there`, and a machine at each end. At the end
+//! `here` is Linux, in the network namespace of this thread. At the end `there` is our machine or
+//! another Linux. Our machine uses a tap interface, which a bridge joins to the wire's interface
+//! `there`. The other Linux is the network namespace of another thread, into which the interface
+//! `there` is moved. Each room makes all interfaces anew and removes them at its end.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use crate::at_tap::INTERFACE;
 
 /// The captured bytes of each frame: enough for the longest Ethernet, IPv4 and TCP headers.
 const CAPTURED_BYTES: &str = "--snapshot-length=134";
-/// `tcpdump` gets frames from the kernel in blocks. A frame waits at most this long.
+/// The longest time that a captured frame waits in the kernel, which passes frames to `tcpdump` in
+/// blocks.
 const HANDOVER_DELAY: Duration = Duration::from_millis(1_200);
 /// The first bytes of a file of `tcpdump`: nanosecond times, fields in this processor's byte order.
 const MAGIC: [u8; 4] = 0xA1B2_3C4D_u32.to_le_bytes();
@@ -36,14 +37,15 @@ pub(super) struct FrameCapture {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Seen {
     pub(super) requests: usize,
-    /// From the first SYN to the last frame.
+    /// The seconds from the first SYN to the last frame.
     pub(super) seconds: f64,
     pub(super) requests_per_second: f64,
-    /// From a SYN to the SYN-ACK.
+    /// The time from a SYN to the SYN-ACK.
     pub(super) connection: Span,
-    /// From a request to the first byte of its response.
+    /// The time from a request to the first byte of its response.
     pub(super) first_response: Span,
-    /// From a request to the FIN of its client, which the paper calls a request's stay in the list.
+    /// The time from a request to the FIN of its client. The paper calls it the stay of a request
+    /// in the list.
     pub(super) stay: Span,
     /// The highest number of simultaneous requests.
     pub(super) most_at_once: usize,

@@ -179,7 +179,7 @@ impl Target<'_> {
         self.count_all(name, count, 1, work)
     }
 
-    /// As `count`, but each call of `work` does `at_once` requests. The instructions are those of
+    /// Like `count`, but each call of `work` does `at_once` requests. The instructions are those of
     /// one request, and the time is that of one call.
     fn count_all(
         &self,

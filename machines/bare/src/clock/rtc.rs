@@ -14,8 +14,8 @@ const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
 const AFTERNOON: u8 = 0x80;
 
-/// The time of day. `None` if the chip is missing, or is about to change its registers: then the
-/// caller asks again a little later.
+/// The time of day. `None` if the chip is missing, or is about to change its registers. A caller
+/// that needs the time asks again a little later.
 pub(crate) fn read() -> Option<UnixTime> {
     // SAFETY: 1. the chip accesses no memory; 2. no code relies on it. The top bit of the index,
     // which masks NMIs, stays clear.

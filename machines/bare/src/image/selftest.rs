@@ -32,7 +32,7 @@ type Outcome = Result<(), &'static str>;
 /// The promise that a test checks, and the test.
 type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
 
-/// How long a test waits for a device before it fails: the host may be busy.
+/// The longest time for which a test waits for a device before it fails: the host may be busy.
 const PATIENCE: Micros = Micros::from_secs(10);
 
 /// Runs the selected mode, and ends the machine's life.

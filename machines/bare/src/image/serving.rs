@@ -81,8 +81,8 @@ fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     }
 }
 
-/// Reports the memory. Refuses to serve unless the memory that the engines may still take fits
-/// beside the reserve. So no client can exhaust the memory.
+/// Reports the memory. The machine refuses to serve if its free memory, without the reserve, is
+/// less than the engines may still take. So no client can exhaust the memory.
 fn check_memory(machine: &mut BareMachine) {
     let Memory { total, free } = machine.memory();
     let promised = PROMISED.load(Relaxed);

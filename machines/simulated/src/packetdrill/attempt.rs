@@ -18,6 +18,6 @@ pub(super) enum CallAttempt {
 pub(super) struct PendingCall {
     pub(super) line: usize,
     pub(super) call: SocketCall,
-    /// When the call returns, according to the script.
+    /// The time at which the call returns, according to the script.
     pub(super) returns: Option<Instant>,
 }

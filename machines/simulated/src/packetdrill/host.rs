@@ -29,7 +29,7 @@ pub(super) const BASE: Instant = Instant(100_000_000);
 /// handshakes has zero instead.
 pub(super) const HALF_OPEN: usize = 64;
 
-/// More than the unread bytes of any connection.
+/// An upper bound for the unread bytes of a connection.
 const LEFT_MAX: usize = 1 << 20;
 
 /// An event that the network reported for a connection.

@@ -11,8 +11,8 @@ use super::sockets::pattern;
 use super::verdict::ScriptStop;
 use super::wire::Segment;
 
-/// How long the player waits for a packet after the script's time, to report when the packet was
-/// sent.
+/// The longest time for which the player waits for a packet after the script's time, to report when
+/// the packet was sent.
 const LATE: Micros = Micros::from_secs(130);
 /// The longest delay of an acknowledgment (RFC 9293 section 3.8.6.3).
 const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);

@@ -2,7 +2,7 @@
 
 use chance::Dice;
 
-/// When a client uses TLS.
+/// The moment from which a client uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TlsUse {
     /// Never.

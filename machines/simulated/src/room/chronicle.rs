@@ -94,7 +94,7 @@ impl RoomCounts {
 
 pub(super) struct Chronicle {
     pub(super) now: Instant,
-    /// When the faults ended and every machine ran again.
+    /// The time at which the faults ended and every machine ran again.
     pub(super) healed_at: Option<Instant>,
     pub(super) counts: RoomCounts,
     digest: DefaultHasher,

@@ -11,7 +11,8 @@ use crate::{Cable, Client, Connection};
 pub(super) struct Host {
     pub(super) client: Client,
     pub(super) hardware: Ethernet,
-    /// When the cable is plugged in again; `None`: it is plugged in, or the host is gone.
+    /// The time at which the cable is plugged in again; `None`: it is plugged in, or the host is
+    /// gone.
     cable_at: Option<Instant>,
     pub(super) left: Vec<Connection>,
     pub(super) sessions: SessionCache,
@@ -42,7 +43,7 @@ impl Host {
         self.cable_at = Some(until);
     }
 
-    /// When the cable is plugged in again, if it was unplugged for a while.
+    /// The time at which the cable is plugged in again, if it was unplugged for a while.
     pub(super) fn cable_at(&self) -> Option<Instant> {
         self.cable_at
     }

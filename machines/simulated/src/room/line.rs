@@ -29,7 +29,7 @@ pub(super) struct ClientLine {
     /// The number of bytes of all output so far, and of the part that was sent undamaged.
     output_length: u64,
     passed: u64,
-    /// When input last arrived or output could last be sent.
+    /// The time at which input last arrived or output could last be sent.
     pub(super) moved: Instant,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct MessageCopy {
     pub(super) fate: CopyState,
     pub(super) place: Uncertain<u32>,
     pub(super) is_starred: Uncertain<bool>,
-    /// How often any field of this copy has changed.
+    /// The number of times that any field of this copy has changed.
     pub(super) changes: u64,
 }
 

@@ -36,7 +36,7 @@ struct PeerSession {
     station: usize,
     /// The client is sending a message: DATA was answered with 354.
     is_message: bool,
-    /// When input last arrived, or when the connection was accepted.
+    /// The time at which input last arrived, or at which the connection was accepted.
     moved: Instant,
 }
 

@@ -20,7 +20,7 @@ use super::remote::RemoteMailbox;
 /// Messages for the other server have numbers from this one on. Messages for local accounts have
 /// lower numbers.
 const NUMBERS_FROM: usize = 1_000_000;
-/// More than the octets of all header fields that the machine adds to a message.
+/// An upper bound for the octets of all header fields that the machine adds to a message.
 const ABOVE_OCTETS: u64 = 1_300;
 
 /// The index of a message for the other server.
@@ -46,7 +46,7 @@ pub(super) struct PostedMessage {
 /// The knowledge of the model about one recipient of such a message.
 struct PostedRecipient {
     mailbox: RemoteMailbox,
-    /// How often the other server accepted the message for this recipient.
+    /// The number of times that the other server accepted the message for this recipient.
     taken: usize,
     /// The report that this recipient does not get the message.
     report: MessageId,

@@ -92,7 +92,7 @@ pub(super) struct Rates {
     pub(super) leaving: u64,
     /// Chances in 10,000, for each turn, that the turn takes long.
     pub(super) stalls: u64,
-    /// How much too fast the machine's clock is, in parts per million.
+    /// The rate by which the machine's clock is too fast, in parts per million.
     pub(super) drift: i64,
     /// The number of frames that fit in a ring of the card.
     pub(super) ring: usize,
@@ -106,7 +106,8 @@ pub(super) struct Rates {
     pub(super) strays: u64,
     /// The largest difference between a core's clock and the machine's.
     pub(super) disagreement: Micros,
-    /// How much too fast or too slow a core's clock may be in addition, in parts per million.
+    /// The largest additional rate by which a core's clock is too fast or too slow, in parts per
+    /// million.
     pub(super) core_drift: u64,
     /// Chances in 10,000 that a client damages one of its records.
     pub(super) damage: u64,
@@ -126,7 +127,7 @@ pub struct Scenario {
     pub faults: Faults,
     /// The numbers of the planned events that are left out.
     pub left_out: Vec<usize>,
-    /// When the faults end. After that the room must become idle.
+    /// The time at which the faults end. After that the room must become idle.
     pub until: Instant,
 }
 

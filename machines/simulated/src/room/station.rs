@@ -23,7 +23,7 @@ use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 const IDLE_TURNS_MAX: u32 = 1_000;
 /// The accounting of client memory is checked once in this many turns.
 const TURNS_PER_CHECK: u64 = 8;
-/// How long a core waits before it retries a notification to a core that is still in its turn.
+/// The time that a core waits before it retries a notification to a core that is still in its turn.
 const PATIENCE: Micros = Micros(50);
 /// The most work of one turn: the sum of frames taken, frames sent and disk requests. Each of the
 /// three has a budget.
@@ -63,7 +63,7 @@ pub(super) struct Station {
 /// The timing of a core.
 #[derive(Clone, Copy, Default)]
 struct CoreTiming {
-    /// When the core's last turn ends.
+    /// The time at which the core's last turn ends.
     free_at: Instant,
     /// Turns in a row without an effect.
     idle_turns: u32,
@@ -179,7 +179,7 @@ impl Station {
         0..self.make.cores.count
     }
 
-    /// When the next turn of `core` is due.
+    /// The time at which the next turn of `core` is due.
     pub(super) fn next_turn(&self, core: u8) -> Option<Instant> {
         let free_at = self.timing(core).free_at;
         match self.engines.next_of(core) {

@@ -19,7 +19,7 @@ pub(super) struct Uncertain<T> {
     is_disturbed: bool,
     /// All values that clients have requested, in order.
     wanted: Vec<T>,
-    /// How often [`Uncertain::settle`] was called.
+    /// The number of times that [`Uncertain::settle`] was called.
     settled: u64,
 }
 

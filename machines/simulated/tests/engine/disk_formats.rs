@@ -110,7 +110,7 @@ fn sized(subject: &str, octets: usize) -> Vec<u8> {
     message(subject, &lines)
 }
 
-/// As [`sized`], but from Ada.
+/// Like [`sized`], but from Ada.
 fn own(subject: &str, octets: usize) -> Vec<u8> {
     let text = String::from_utf8(sized(subject, octets)).expect("the bytes are UTF-8");
     text.replace("charles@example.org", ADA).into_bytes()

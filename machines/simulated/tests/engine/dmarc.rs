@@ -38,7 +38,7 @@ pub(super) fn serving_dmarc(seed: u64, mood: Mood) -> (Room, NameServer) {
     serving_dmarc_as(seed, mood, "")
 }
 
-/// As [`serving_dmarc`], with these lines added to the configuration.
+/// Like [`serving_dmarc`], with these lines added to the configuration.
 pub(super) fn serving_dmarc_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     let (room, mut server) = serving_as(seed, mood, more);
     let policies: [(&'static str, &str); 5] = [

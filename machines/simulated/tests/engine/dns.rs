@@ -268,7 +268,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
     serving_as(seed, mood, "")
 }
 
-/// As [`serving`], with these lines added to the configuration.
+/// Like [`serving`], with these lines added to the configuration.
 pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     serving_in(usual_sizes(), seed, mood, more)
 }

@@ -5,7 +5,7 @@
 use super::room::Room;
 use super::webmail::{Browser, Page, between, serving};
 
-/// More bytes than the store reads at once.
+/// The size of a file in bytes. The store needs several reads for it.
 const LARGE: usize = 100_000;
 
 /// Submits a message with files, as a browser without JavaScript does.

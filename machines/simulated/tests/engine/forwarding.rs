@@ -35,7 +35,7 @@ pub(super) fn serving_as(
     serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
 }
 
-/// As [`serving_as`], with this SPF record of Frank's domain.
+/// Like [`serving_as`], with this SPF record of Frank's domain.
 fn serving_where(
     seed: u64,
     disk: MemoryDisk,
@@ -90,7 +90,7 @@ fn bring_by(
     reply
 }
 
-/// As [`delivered`], but from a host of the local network.
+/// Like [`delivered`], but from a host of the local network.
 pub(super) fn delivered_locally(
     world: &mut World,
     room: &mut Room,

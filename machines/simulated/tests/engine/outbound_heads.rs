@@ -17,9 +17,10 @@ use super::signing::keys;
 use super::webmail::{Browser, between};
 
 const CHUNK: usize = store::CHUNK_OCTETS;
-/// More octets than the envelope, the trace fields and two signatures together.
+/// An upper bound for the octets of the envelope, the trace fields and two signatures together.
 const ABOVE: usize = 1_500;
-/// Fewer octets than the signatures, so that at some size the header crosses the edge.
+/// The difference of two sizes in octets. It is less than the length of the signatures, so that at
+/// some size the header crosses the edge.
 const STEP: usize = 130;
 
 /// A machine that signs messages of its users. Grace is an administrator, and so can see the queue.

@@ -42,7 +42,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     serving_where("", seed, mood)
 }
 
-/// As [`serving_on`] with a blank disk, and Grace's browser, logged in. `lines`: configuration
+/// Like [`serving_on`] with a blank disk, and Grace's browser, logged in. `lines`: configuration
 /// lines for Ada.
 pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     let trust = Trust::new("mail.barepost.test");

@@ -75,7 +75,7 @@ pub(super) struct Conversation {
     /// A complete message waits for its reply until the peer's behaviour changes
     /// ([`Mood::Thinks`]).
     pub(super) awaits_reply: bool,
-    /// When the next line of a dripping greeting is due.
+    /// The time at which the next line of a dripping greeting is due.
     drips_at: Instant,
     pub(super) heard: Vec<u8>,
     /// The client is sending a message: DATA was answered with 354.
@@ -321,7 +321,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood)
 }
 
-/// As [`serving`], with a name server that the machine trusts to validate DNSSEC.
+/// Like [`serving`], with a name server that the machine trusts to validate DNSSEC.
 pub(super) fn serving_trusting(seed: u64, mood: Mood) -> (Room, World) {
     let configuration = CONFIGURATION
         .replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
@@ -335,7 +335,7 @@ pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, Worl
     world_of(Room::configured(seed, disk, usual_sizes(), &configuration()), mood)
 }
 
-/// As [`serving_on`], with this number of transactions.
+/// Like [`serving_on`], with this number of transactions.
 pub(super) fn serving_narrowly(
     seed: u64,
     disk: MemoryDisk,
@@ -359,7 +359,7 @@ pub(super) fn serving_pages(
     )
 }
 
-/// As [`serving`] with a certificate. The machine signs messages of its users with these keys.
+/// Like [`serving`] with a certificate. The machine signs messages of its users with these keys.
 pub(super) fn serving_signed(
     seed: u64,
     mood: Mood,
@@ -455,7 +455,7 @@ impl World {
         self.submit_from(room, (ADA, "ada@barepost.test"), recipients, content);
     }
 
-    /// As [`World::submit`], with this login and sender.
+    /// Like [`World::submit`], with this login and sender.
     pub(super) fn submit_from(
         &mut self,
         room: &mut Room,
@@ -468,7 +468,7 @@ impl World {
         self.submit_as(room, login, &format!("<{path}> BODY=8BITMIME"), &recipients, content);
     }
 
-    /// As [`World::submit`], with the arguments of MAIL and RCPT, including parameters.
+    /// Like [`World::submit`], with the arguments of MAIL and RCPT, including parameters.
     pub(super) fn submit_with(
         &mut self,
         room: &mut Room,

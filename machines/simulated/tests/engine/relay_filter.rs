@@ -170,7 +170,7 @@ pub(super) fn filtering(seed: u64, more: &str) -> (Room, World) {
     filtering_at("10.0.0.13", seed, more)
 }
 
-/// As [`filtering`], with this name or address of the filter.
+/// Like [`filtering`], with this name or address of the filter.
 pub(super) fn filtering_at(host: &str, seed: u64, more: &str) -> (Room, World) {
     let more = format!("[filter]\nurl = \"http://{host}:11333\"\n{more}");
     let (mut room, mut names) = serving_as(seed, dns::Mood::Answers, &more);

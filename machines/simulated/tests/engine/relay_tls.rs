@@ -66,7 +66,7 @@ pub(super) struct TlsLayer {
     tls: Option<Box<ServerConnection>>,
     /// The server name that the client sent.
     pub(super) called: Option<String>,
-    /// When the next byte of a dripping handshake is due.
+    /// The time at which the next byte of a dripping handshake is due.
     drips_at: Option<machine::Instant>,
     /// Whether the host closes the connection at the first data within TLS.
     hangs_up: bool,

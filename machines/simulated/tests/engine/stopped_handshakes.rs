@@ -85,7 +85,7 @@ impl Stopper {
         self.unsaid.append(&mut flight);
     }
 
-    /// As [`Stopper::flight`], and then stops.
+    /// Like [`Stopper::flight`], and then stops.
     fn stop_after(&mut self, part: fn(usize) -> usize) {
         self.flight(part);
         self.has_stopped = true;

@@ -47,7 +47,7 @@ impl People {
         self.send_with(room, draft, text, &[], &[])
     }
 
-    /// As [`People::send`], with files. `carried`: the draft's files that stay attached.
+    /// Like [`People::send`], with files. `carried`: the draft's files that stay attached.
     pub(super) fn send_with(
         &mut self,
         room: &mut Room,

@@ -1,5 +1,6 @@
 //! Measures the cost of the drivers, in ticks of the time-stamp counter. Under QEMU's `-icount
-//! shift=0` a tick is one instruction. Then the costs are compared with the promised limit.
+//! shift=0` a tick is one instruction. In this mode the test also compares the costs with the
+//! promised limit.
 
 use super::network::{QUESTION_BYTES, question, send};
 use super::{Outcome, Test, ensure, wait_for};

@@ -1,5 +1,5 @@
-//! The ways in which the machine's life can end. Each breaks an invariant, and the next life checks
-//! the report in the crash sector.
+//! Tests of the end of the machine's life after a broken invariant. Each ending breaks one
+//! invariant. In the next life of the machine the test checks the report in the crash sector.
 //!
 //! Two sectors of the disk keep the state: one has the number of the current ending, the other is
 //! the crash sector.

@@ -18,7 +18,7 @@ const COMMAND_SET: u8 = 0;
 const ANSWER_OK: u8 = 0;
 const ANSWER_PENDING: u8 = 0xFF;
 
-/// How long the boot waits for the card's answer.
+/// The longest time for which the boot waits for the card's answer.
 const PATIENCE: Micros = Micros::from_millis(100);
 
 /// The bytes that the card reads, and the byte that it writes as its answer.

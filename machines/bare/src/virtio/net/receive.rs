@@ -23,7 +23,7 @@ use machine::{Checksum, Frame};
 pub(super) const ENTRIES: usize = 256;
 
 /// The size of an ordinary buffer, which fits the virtio header and a frame of MTU 1500. It is not
-/// a power of two, because then the starts of many buffers would map to the same few lines of the
+/// a power of two. Otherwise the starts of many buffers would map to the same few lines of the
 /// processor's cache.
 pub(super) const BUFFER_BYTES: usize = 1792;
 

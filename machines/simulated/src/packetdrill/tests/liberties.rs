@@ -1,10 +1,10 @@
 //! Tests of liberties: a difference that the RFCs leave to the host is noted and does not fail a
-//! script. A difference that they forbid does.
+//! script. A difference that the RFCs forbid fails the script.
 
 use super::{ESTABLISHED, established, failure, reason};
 use crate::{Outcome, Verdict, play};
 
-/// As [`established`], but the script has a command for another kernel. So its windows depend on
+/// Like [`established`], but the script has a command for another kernel. So its windows depend on
 /// that kernel's buffers.
 fn foreign(lines: &str) -> Outcome {
     play(&format!("`../../common/defaults.sh`\n{ESTABLISHED}{lines}\n"))

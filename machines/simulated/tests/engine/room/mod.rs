@@ -96,7 +96,7 @@ impl Room {
         Room::with_sizes(seed, disk, usual_sizes())
     }
 
-    /// As [`Room::with_disk`], for an engine of these sizes.
+    /// Like [`Room::with_disk`], for an engine of these sizes.
     pub(crate) fn with_sizes(seed: u64, disk: MemoryDisk, sizes: Sizes) -> Room {
         let mut room = Room::opening(seed, disk, sizes);
         room.until("the engine serves", |room| room.console_says("serving"));
@@ -116,7 +116,7 @@ impl Room {
         room
     }
 
-    /// As [`Room::with_site`]. The engine also serves over TLS, with these certificates.
+    /// Like [`Room::with_site`]. The engine also serves over TLS, with these certificates.
     pub(crate) fn with_certificates(
         seed: u64,
         site: Site,
@@ -129,7 +129,7 @@ impl Room {
         room
     }
 
-    /// As [`Room::opening`], with another configuration.
+    /// Like [`Room::opening`], with another configuration.
     pub(crate) fn configured(
         seed: u64,
         disk: MemoryDisk,
@@ -168,7 +168,7 @@ impl Room {
         Room::keyed(seed, disk, sizes, configuration, site, certificates, Vec::new())
     }
 
-    /// As [`Room::certified`]. The engine also signs messages of its users with these keys.
+    /// Like [`Room::certified`]. The engine also signs messages of its users with these keys.
     pub(crate) fn keyed(
         seed: u64,
         disk: MemoryDisk,
@@ -308,7 +308,7 @@ impl Room {
         self.pass_beside(span, |_| {});
     }
 
-    /// As [`Room::pass`], and calls `others` before each step.
+    /// Like [`Room::pass`], and calls `others` before each step.
     pub(crate) fn pass_beside(&mut self, span: Micros, mut others: impl FnMut(&mut Room)) {
         self.look_at = self.machine.now + span;
         self.until("time has passed", |room| {
