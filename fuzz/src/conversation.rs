@@ -42,7 +42,8 @@ pub(crate) enum Waits {
     Served,
 }
 
-/// A conversation. It records the bytes that the session has taken, and keeps the other ones.
+/// A conversation. It records the bytes that the session has taken. It keeps the bytes that the
+/// session has not taken, to offer them again.
 pub(crate) struct Conversation<P> {
     pub(crate) party: P,
     /// The bytes that the session has taken before its end.

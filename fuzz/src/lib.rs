@@ -2,8 +2,8 @@
 //!
 //! Each public module is one target. Its `run` takes the bytes, drives a crate of the engine with
 //! them, and panics when a promise is broken. The oracles are simple and do not use the code that
-//! they check. For dot-stuffing and for the checksums of the disk and of packets, they have an
-//! implementation of their own, written from the RFC or from `docs/format.md`.
+//! they check. For dot-stuffing and for checksums of the disk and of packets, they have a separate
+//! implementation. It is written from the RFC or from `docs/format.md`.
 //!
 //! Invariants:
 //! - A run depends only on its bytes: it uses no clock and no randomness, and keeps no state.

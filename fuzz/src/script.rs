@@ -1,8 +1,8 @@
 //! Scripts of a conversation: the client's bytes, with events between them.
 //!
 //! Most of the fuzzer's bytes are the client's bytes. A few byte values that never occur in UTF-8
-//! text are events. So seeds are readable, a dictionary's words are valid at any place, and the
-//! mutation of one byte moves a cut or makes the deadline expire.
+//! text are events. So seeds are readable, and a dictionary's words are valid at any place. The
+//! mutation of one byte can move a cut or make the deadline expire.
 //!
 //! | byte | what happens |
 //! |---|---|

@@ -147,7 +147,8 @@ impl DamagedConnection {
     }
 
     /// Compares the arriving bytes with the sent bytes. The server must not receive any text of the
-    /// first record that differs. If bytes are lost, the bytes after them may happen to be equal.
+    /// first record that differs. A loss of bytes may show only some bytes later, because the bytes
+    /// after the loss may equal the lost ones.
     fn compare(&mut self, bytes: &[u8]) {
         let same = bytes
             .iter()

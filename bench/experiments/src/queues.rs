@@ -298,7 +298,7 @@ impl Server {
         self.world.push(Reverse((at, self.number, event)));
     }
 
-    /// The next event that has happened by now.
+    /// The next event with a time that has been reached.
     fn next_event(&mut self) -> Option<Event> {
         let due = self.world.peek().is_some_and(|Reverse((at, ..))| *at <= self.now);
         if due { self.world.pop().map(|Reverse((.., event))| event) } else { None }

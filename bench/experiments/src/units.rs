@@ -72,8 +72,8 @@ impl Units {
         }
     }
 
-    /// Runs `calls` calls to their end. All of them start at once, and they use the devices in
-    /// turn.
+    /// Runs `calls` calls to their end. All calls start at once. Each call uses the device after
+    /// that of the previous call.
     pub fn run_batch(
         units: usize,
         devices: u32,

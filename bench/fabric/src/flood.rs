@@ -1,9 +1,9 @@
 //! The time of a page on an open TLS connection: on an otherwise idle server, and while handshakes
 //! arrive as fast as the server answers them.
 //!
-//! Both clients run in one thread, in turn. One requests a page, and requests it again as soon as
-//! the page has arrived. The other sends the first flight of a handshake, always the same bytes,
-//! and aborts when the answer arrives. So the second client needs almost no time.
+//! Two clients run in one thread, in turn. The first client requests a page, and requests it again
+//! as soon as the page has arrived. The second client sends the first flight of a handshake, always
+//! the same bytes, and aborts when the answer arrives. So the second client needs almost no time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -63,7 +63,7 @@ pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), F
     ip(&format!("link delete {INTERFACE}"))
 }
 
-/// The cost of starting the image from such a disk, as medians.
+/// The cost of starting the image from a filled disk, as medians.
 pub(super) struct Start {
     /// Guest instructions.
     pub(super) instructions: f64,

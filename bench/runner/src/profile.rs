@@ -121,8 +121,8 @@ impl Functions {
         let addresses: String =
             sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
         let input = finder.stdin.take();
-        // A second thread writes the addresses while this thread reads, so that a full pipe blocks
-        // neither.
+        // A second thread writes the addresses while this thread reads. With one thread, two full
+        // pipes would block both processes.
         let writing = std::thread::spawn(move || {
             input.map(|mut input| input.write_all(addresses.as_bytes()))
         });

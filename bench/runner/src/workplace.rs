@@ -32,7 +32,7 @@ pub(super) struct Serving {
     pub(super) base: u16,
     /// The time from QEMU's start until every service had sent its greeting.
     pub(super) ready: Duration,
-    /// The console output in that time.
+    /// The console output from QEMU's start until every service had sent its greeting.
     pub(super) lines: Vec<String>,
     stop: Stop,
 }

@@ -7,8 +7,8 @@
 //!    its time-stamp counter.
 //! 3. It loads the interrupt tables. From this step on, an exception prints a report.
 //! 4. It reads the memory map and the firmware's list of processors. It takes the page tables and
-//!    the other cores' stacks from the lowest free memory, maps everything with the rights that it
-//!    needs, and gives the rest to the allocator (`memory`).
+//!    the other cores' stacks from the lowest free memory. It maps each part of the memory with the
+//!    rights that its use needs, and gives the rest to the allocator (`memory`).
 //! 5. It starts the other cores (`other_cores`), which then wait for work.
 //! 6. It finds devices: on PCI, and at the addresses on the command line (`virtio_mmio.device=`).
 //! 7. It starts the network card, the disk and the entropy source, and routes their interrupts. The

@@ -12,8 +12,8 @@
 //! Invariants:
 //! - The ring consists of atomics, and a line is visible only when it is complete. So the panic
 //!   path can drain the ring in any state.
-//! - Unless it prints, a busy core reads the port only once in 50 ms, to pass on waiting lines and
-//!   to check for a key press.
+//! - A busy core that prints nothing reads the port only once in 50 ms. It then passes on waiting
+//!   lines and checks for a key press.
 
 use crate::clock;
 use crate::cpu::Port;

@@ -109,8 +109,8 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
 }
 
 /// Makes the calling core the one that ends the machine's life. Stops all other cores, and takes
-/// the console lock. A second core that calls it stops here. If the same core calls it again, after
-/// a failure during the end, the machine is reset at once.
+/// the console lock. If a second core calls this function, that core stops here. If the same core
+/// calls it again, after a failure during the end, it resets the machine at once.
 fn claim() {
     match ENDING.compare_exchange(NO_CORE, cores::this(), SeqCst, SeqCst) {
         Ok(_) => {}

@@ -7,7 +7,7 @@
 //! to a machine that serves.
 //!
 //! Invariants:
-//! - No interrupt runs code of this crate: an interrupt may only end a `hlt` in
+//! - No interrupt runs code of this crate: its only effect is to end a `hlt` in
 //!   [`BareMachine::idle`]. So no code of this crate runs in the middle of other code on the same
 //!   core.
 //! - A core has its own parts for packets: its queues of the card, its memory, its timer. The path

@@ -1,7 +1,8 @@
 //! The card: our end of a tap interface. Linux has the other end.
 //!
 //! The header of virtio 1.2, section 5.1.6, precedes each frame in both directions. So the sender
-//! of a frame need not compute the checksum, and one long frame may stand for many segments.
+//! of a frame need not compute the checksum, and one long frame may take the place of many
+//! segments.
 //!
 //! One system call reads or writes each frame, and Linux performs it at once. This card has no
 //! ring, and keeps no state of a frame after the call.

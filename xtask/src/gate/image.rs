@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use host::{Failure, Repository, Stop, hold, image, repository};
 
-/// Engine crates that use ring, which cannot be built for the target without std. The build of the
-/// image shows that these crates do not use std: std would bring a second panic handler.
+/// Engine crates that use ring, which cannot be built for the target without std. The image's build
+/// shows that they do not use std: a second panic handler would break it.
 const WITH_RING: &str = "accounts certificates compute configuration connections dkim filter inbound \
     outbound pop3_server resolver server shards signing submission tls web webmail";
 /// The third-party crate that gets its system-dependent part from `machines/getrandom`.

@@ -47,6 +47,6 @@ pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net
 /// The number of public fields of an engine type that has `&mut self` methods, by file and type.
 pub(super) const OPEN_FIELDS: Bound = Bound { most: 12, not_yet: &[] };
 
-/// The number of type names that several files of the engine define, except conventional names. It
-/// may only fall.
+/// The number of type names that several files of the engine define, except conventional names.
+/// This limit may only be lowered.
 pub(super) const SHARED_TYPE_NAMES: usize = 2;

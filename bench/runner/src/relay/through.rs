@@ -246,7 +246,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Messages for these destinations in turn.
+/// Messages that alternate between these destinations.
 fn messages(side: Side, load: Load, to: &[Destination], count: usize) -> Messages {
     let to = to
         .iter()

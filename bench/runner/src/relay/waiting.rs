@@ -1,6 +1,6 @@
 //! Our image with a long queue. All entries are for a destination that is down. The bench measures
-//! the start, the memory, the delay of a new message for another destination, and how fast the
-//! queue empties when the destination is up again.
+//! the start, the memory, and the delay of a new message for another destination. It also measures
+//! how fast the queue empties when the destination is up again.
 //!
 //! The engine runs as a process, receives the messages by SMTP, and fills a disk. The image boots
 //! from that disk.

@@ -39,8 +39,9 @@ pub(super) struct Paced {
     peer: Outcome,
 }
 
-/// Runs both servers at their pace in turn, several times. `folder`: for the log of `h2load`. The
-/// best turn counts, as with all times.
+/// Sends requests to each server in turn, several times, at the server's own rate. `folder`: for
+/// the log of `h2load`. The result is that of the best turn, because other load on the host only
+/// makes times longer.
 pub(super) fn measure(
     generator: &Generator,
     cases: &[Case],

@@ -39,7 +39,7 @@ unsafe extern "C" {
 
 /// The time that a core may take to start after the first start message. Some processors need a
 /// second message, which is sent after this time. `PATIENCE_TWICE`: the time after the second
-/// message.
+/// message, and the limit of all later waits for the core.
 const PATIENCE_ONCE: Micros = Micros::from_millis(10);
 const PATIENCE_TWICE: Micros = Micros::from_millis(200);
 

@@ -1,7 +1,8 @@
 //! The tables for exceptions and interrupts.
 //!
-//! No interrupt runs code of the server: an interrupt of a device or the timer may only end a
-//! `hlt`. An exception is a broken invariant: its handler prints the registers and panics.
+//! No interrupt runs code of the server: the only effect of an interrupt of a device or the timer
+//! is to end a `hlt`. An exception is a broken invariant: its handler prints the registers and
+//! panics.
 //!
 //! Invariants:
 //! - Interrupts are enabled only for the instruction `hlt` of [`super::sleep_until_interrupt`].

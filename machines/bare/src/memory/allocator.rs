@@ -13,8 +13,8 @@
 //! ever waits for the other.
 //!
 //! A part of the memory is a reserve. After an allocation has used it, [`Allocator::is_low`]
-//! returns true until the reserve is full again. In that time the engine ends connections. Slabs
-//! without a block in use become runs again in that time, and when memory is exhausted.
+//! returns true until the reserve is full again. Until then the engine ends connections, and slabs
+//! without a block in use become runs again. Such slabs also become runs when memory is exhausted.
 //!
 //! Invariants:
 //! - A block on a free list has no user. Its first 8 bytes link it to the next block. While it is

@@ -309,16 +309,16 @@ impl Requests {
     }
 
     /// Requests an interrupt that ends the sleep. Returns false if a completion is waiting already.
-    /// If only writes are pending, the completion of the last one ends the sleep: operations
-    /// continue only after the flush that follows it.
+    /// If only writes are pending, the completion of the last write ends the sleep. No operation
+    /// waits for a single write: each waits for the flush after the writes.
     fn may_sleep(&self) -> bool {
         let pending = SLOTS - self.free.len();
         self.queue.wake_after(if self.urgent == 0 { pending.max(1) as u16 } else { 1 });
         !self.queue.has_used() && self.finished.is_empty() && !self.is_broken
     }
 
-    /// The result of a request that must not, or need not, go to the device. `None` if the device
-    /// must perform the request.
+    /// The result of a request that does not go to the device: it is invalid or has no effect, or
+    /// the device is gone. `None` if the device must perform the request.
     #[inline]
     fn answer_without_device(&self, request: &DiskRequest) -> Option<Result<(), DiskError>> {
         if self.is_gone {

@@ -166,8 +166,8 @@ impl NetworkCard {
     }
 
     /// Requests interrupts that end the sleep: for the next received frame, and, if a frame did not
-    /// fit into the transmit ring, for space there. Returns false if the sleep must not begin,
-    /// because such an event has happened already.
+    /// fit into the transmit ring, for space there. Returns false if one of these events has
+    /// happened already. In this case the core must not sleep.
     pub(crate) fn may_sleep(&mut self) -> bool {
         self.transport.acknowledge_interrupt();
         self.receiver.may_sleep() && self.transmitter.may_sleep()

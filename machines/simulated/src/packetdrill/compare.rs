@@ -1,5 +1,5 @@
-//! Compares a packet of ours with the one that a script expects, and decides which differences are
-//! allowed.
+//! Compares a packet of ours with the packet that a script expects, and decides which differences
+//! are allowed.
 //!
 //! Everything that an RFC requires is compared exactly. A difference that the RFC leaves to the
 //! host is a *liberty*: the script continues, and the difference is noted. docs/packetdrill.md

@@ -152,7 +152,7 @@ impl Player {
 static OFFERS: OnceLock<Offers> = OnceLock::new();
 
 /// The features that the engine offers to a client that offers everything. The function starts a
-/// separate machine, and sends such a SYN to it.
+/// separate machine, and sends it a SYN that offers everything.
 fn offers() -> Offers {
     let config = Config::default();
     let mut host = HostUnderTest::new(config.own, config.mtu, HALF_OPEN);

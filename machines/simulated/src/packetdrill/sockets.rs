@@ -76,8 +76,8 @@ impl SocketLine {
         }
     }
 
-    /// Gives TCP as many of the written bytes as it has space for, and after the last one the end
-    /// of the stream.
+    /// Gives TCP as many of the written bytes as it has space for. After the last written byte,
+    /// also passes on the end of the stream.
     pub(super) fn push(&mut self, host: &mut HostUnderTest) {
         while self.connected && self.over.is_none() && self.handed_over != self.written {
             let left =

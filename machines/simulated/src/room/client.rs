@@ -43,8 +43,8 @@ pub(super) struct ConnectedClient {
     pub(super) next: Instant,
     /// The longest pause between two actions.
     pub(super) pace: Micros,
-    /// The life of the machine in which the machine must not reset this connection. `None` if the
-    /// machine did not serve at connect time, or may have a reason for a reset.
+    /// The number of the machine's life in which it must not reset this connection. `None` if the
+    /// machine did not serve when the client connected, or may have a reason for a reset.
     pub(super) life_without_resets: Option<u64>,
 }
 

@@ -68,7 +68,8 @@ struct ListedMailbox {
 
 impl IndexCheck {
     /// Checks, after an event, that the machine still holds the messages that clients got responses
-    /// about. `core`: the core of this machine that had a turn. `None`: the event was another one.
+    /// about. `core`: the core of this machine that had a turn. `None`: the event was not a turn of
+    /// this machine.
     pub(super) fn check(&mut self, station: &Station, model: &mut Model, core: Option<u8>) {
         let touched = std::mem::take(&mut model.touched);
         if !station.is_on() || station.ended().is_some() {

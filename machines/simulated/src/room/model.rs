@@ -307,8 +307,8 @@ impl Model {
         if is_own { OWN } else { account }
     }
 
-    /// Identifies a message. Panics if the message differs from the one that was sent, or if its
-    /// trace fields do not name the protocol.
+    /// Identifies a message. Panics if the message differs from the sent message, or if its trace
+    /// fields do not name the protocol.
     pub(super) fn identify(&self, message: &[u8]) -> MessageId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.posted.report(of);

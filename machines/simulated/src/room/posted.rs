@@ -43,7 +43,7 @@ pub(super) struct PostedMessage {
     is_harmed: bool,
 }
 
-/// The knowledge of the model about one recipient of such a message.
+/// The knowledge of the model about one recipient of a message for the other server.
 struct PostedRecipient {
     mailbox: RemoteMailbox,
     /// The number of times that the other server accepted the message for this recipient.

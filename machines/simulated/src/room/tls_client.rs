@@ -72,8 +72,8 @@ enum Versions {
     All,
 }
 
-/// The TLS sessions of a host's clients. Each configuration has the tickets that clients got at
-/// that port with those versions.
+/// The TLS sessions of a host's clients. Each configuration is for one port and one choice of
+/// versions, and has the tickets that clients got with them.
 #[derive(Default)]
 pub(super) struct SessionCache(BTreeMap<(u16, Versions), ClientConfig>);
 

@@ -134,8 +134,9 @@ impl Room {
         }
     }
 
-    /// Lets the actor that is due first act, or one of them at random. Time advances to the moment
-    /// that it is due, but not beyond `end`.
+    /// Lets the actor that is due first act. If several are due at that time, one of them acts,
+    /// chosen at random. Time advances to the moment at which the actor is due, but not beyond
+    /// `end`.
     pub(super) fn step(&mut self, end: Instant) {
         self.steps += 1;
         assert!(self.steps < STEPS_MAX, "the room never ends; it is {:?}", self.story.now);

@@ -134,7 +134,7 @@ fn arc_results_count_only_from_trusted_domains() {
     let [good, doubted] =
         [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));
     for (message, is_refused) in [(good, false), (doubted, true)] {
-        // The policy of the domain is cached by now.
+        // The resolver has cached the policy of the domain.
         server.mood = Mood::Answers;
         assert_eq!(send(&mut room, &mut server, "me@fail.test", &lost), REFUSED);
         server.mood = Mood::Silent;

@@ -21,7 +21,8 @@ fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     (room, [one, other], token)
 }
 
-/// Sends a request from each window. The second one arrives before the first one is on the disk.
+/// Sends a request from each window. The second request arrives before the result of the first is
+/// on the disk.
 fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&str, &str); 2]) {
     room.machine.disk.mood = Mood::Waits;
     for (window, field) in windows.iter_mut().zip(fields) {

@@ -209,8 +209,8 @@ fn over_both(method: &str, path: &str, fields: &[(&str, &str)]) -> [(&'static st
     [("http/1.1", one.into_bytes()), ("h2", http2_output(&[], [headers].into_iter()))]
 }
 
-/// A client at this host gets the login page, over HTTP/1.1 and over HTTP/2, even if its address
-/// has used up its share of the pool.
+/// Checks that a client at this host gets the login page over HTTP/1.1 and HTTP/2. Its address may
+/// have used up its share of the pool.
 fn least_shares_are_enough_for_pages(room: &mut Room, trust: &Trust, host: usize) {
     for (protocol, text) in over_both("GET", "/mail/login", &FIREFOX) {
         let settings = Arc::new(client(trust, &[protocol]));

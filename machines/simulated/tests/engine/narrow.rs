@@ -13,7 +13,7 @@ use super::room::{Room, usual_sizes};
 
 const LARGE_BYTES: usize = 20_000;
 
-/// The longest frame on such a path: a packet of 576 bytes.
+/// The longest frame on a path with a reduced MTU: a packet of 576 bytes.
 const FRAME_BYTES: usize = 14 + 576;
 
 /// The limit of a path that drops everything.

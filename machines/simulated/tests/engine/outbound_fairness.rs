@@ -97,8 +97,8 @@ fn an_account_at_its_limit_does_not_block_others() {
     }
 }
 
-/// If all accounts that wait for a destination have used up their attempts, the first one that may
-/// start another attempt is next.
+/// If all accounts that wait for a destination have used up their attempts, the next attempt is for
+/// the first account that may start one again.
 #[test]
 fn the_first_account_with_a_free_attempt_goes_first() {
     if CORES > 1 {

@@ -86,7 +86,7 @@ impl Around {
         self.world.submit(&mut self.room, &["bob@far.test"], MESSAGE);
     }
 
-    /// Checks the number of messages that have arrived in all, and whether the last one came over
+    /// Checks the number of all messages that have arrived, and whether the last message came over
     /// TLS.
     fn assert_arrived(&mut self, count: usize, is_over_tls: bool) {
         let taken = &self.world.peer.taken;

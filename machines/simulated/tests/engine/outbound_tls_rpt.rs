@@ -33,8 +33,8 @@ enum Says {
     NonPolicy,
     /// The web server has an invalid policy, and its certificate is not trusted.
     UnvouchedPolicy,
-    /// A TLSA record with this usage. True: for the certificate that the host presents. False: for
-    /// another one.
+    /// A TLSA record with this usage. True: the record is for the certificate that the host
+    /// presents. False: it is for another certificate.
     Certificate(u8, bool),
     /// A TLSA record with a lookup that fails.
     Unanswered,

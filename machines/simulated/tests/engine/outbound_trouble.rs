@@ -145,7 +145,8 @@ fn a_host_that_takes_no_mail_is_not_final_if_another_is_down() {
     assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));
 }
 
-/// If one host refuses and name servers cannot resolve the other one, the failure is not final.
+/// If one host refuses the message, and name servers cannot resolve the other host, the failure is
+/// not final.
 #[test]
 fn a_refusing_host_is_not_final_if_another_is_unresolved() {
     let (mut room, mut world) = serving(756, Mood::SendsAway);

@@ -1,9 +1,10 @@
 //! Reclaiming: slabs without a block in use become runs again.
 //!
-//! A slab belongs to one class. Without reclaiming, memory that clients use at different times in
-//! blocks of different sizes would add up, because memory of one size could not serve another. So
-//! when memory is nearly exhausted, each core searches its free lists for slabs with all blocks
-//! free. The search takes three walks along each list. At other times reclaiming costs nothing.
+//! A slab belongs to one class. Clients use blocks of different sizes at different times. Without
+//! reclaiming, the memory of each size would be kept for ever, because it could not serve another
+//! size. So when memory is nearly exhausted, each core searches its free lists for slabs with all
+//! blocks free. The search takes three walks along each list. At other times reclaiming costs
+//! nothing.
 //!
 //! Invariants:
 //! - A slab is given back only after all of its blocks were on the free list and have been removed

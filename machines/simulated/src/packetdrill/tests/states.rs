@@ -8,7 +8,7 @@ const LISTEN: &str =
     "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
 
 /// The script that brings a connection to a state, the sequence number that the connection expects
-/// next, and the one that it sends next.
+/// next, and the sequence number that it sends next.
 fn brought_to(state: &str) -> (String, u32, u32) {
     let fin = "+0 shutdown(4, SHUT_WR) = 0\n+0 > F. 1:1(0) ack 1\n";
     let acknowledged = "+.01 < . 1:1(0) ack 2 win 32000\n";

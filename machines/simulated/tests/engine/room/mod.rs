@@ -1,5 +1,5 @@
-//! A room with one machine and some client hosts on one wire. Time passes only when neither the
-//! engines nor a host have work.
+//! A room with one machine and some client hosts on one wire. Time passes only when no engine and
+//! no host has work.
 //!
 //! An engine sleeps as it does on real hardware. After [`Next::At`] it gets no turn before that
 //! time, unless a frame, a disk completion or a stop request wakes it. So a lost wake-up shows as a
