@@ -155,7 +155,7 @@ impl World {
         self.user.receive(&events, &nothing, &mut self.net, &self.peers);
     }
 
-    /// Lets the network send, while the card's ring has `room` free places. Returns the sent TCP
+    /// Lets the network send, while the card's ring has `room` free entries. Returns the sent TCP
     /// segments.
     fn transmit(&mut self, room: usize) -> Vec<Segment> {
         self.card.ring = room;

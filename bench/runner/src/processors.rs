@@ -34,7 +34,7 @@ fn of_thread(folder: &Path) -> Option<(usize, f64)> {
     parse(&fs::read_to_string(folder.join("stat")).ok()?)
 }
 
-/// Parses a line of /proc. QEMU names the threads of processors `CPU 0/TCG` and so on.
+/// Parses a line of /proc. QEMU names the thread of processor 0 `CPU 0/TCG`.
 fn parse(line: &str) -> Option<(usize, f64)> {
     let (before, after) = line.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;

@@ -133,8 +133,8 @@ impl Functions {
     }
 }
 
-/// The owner of the instructions at these places. The first place in a file of `owners` decides. In
-/// `owners`, the first matching entry counts.
+/// The owner of the instructions at these source lines. The first line in a file of `owners`
+/// decides. In `owners`, the first matching entry counts.
 pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
     let owner = |place: &String| {
         owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner)
@@ -142,8 +142,8 @@ pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Opti
     places.iter().find_map(owner)
 }
 
-/// Parses the output of `addr2line`: for each address a line with the address, then a line for each
-/// place.
+/// Parses the output of `addr2line`: for each address a line with the address, then its source
+/// lines.
 fn by_address(printed: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
     for line in printed.lines() {

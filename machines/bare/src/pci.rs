@@ -163,7 +163,7 @@ impl PciFunction {
         .take(CAPABILITIES_MAX)
     }
 
-    /// Enables the function's interrupt messages. Returns the place of its message table: the
+    /// Enables the function's interrupt messages. Returns the location of its message table: the
     /// number of the base address register, the offset, and the number of entries.
     pub(crate) fn enable_messages(&self) -> Option<(u8, u32, u16)> {
         const ENABLE: u32 = 1 << 31;

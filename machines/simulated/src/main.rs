@@ -18,8 +18,8 @@ use trial::{TrialOutcome, shrink, try_out};
 /// One room in this many runs twice, and both runs must have the same result.
 const TWICE_EVERY: u64 = 20;
 
-/// A run of at least this many rooms must reach each place that is marked with `sometimes!` and
-/// each mishap of `buggify!`.
+/// A run of at least this many rooms must reach each source line that is marked with `sometimes!`,
+/// and each mishap of `buggify!`.
 const ROOMS_FOR_PLACES: u64 = 200;
 
 /// The command-line options.
@@ -158,8 +158,8 @@ fn share_out(options: &Options) -> bool {
     lost + missed == 0
 }
 
-/// Prints how often each marked place was reached. Returns the number of places that were never
-/// reached.
+/// Prints how often each marked source line was reached. Returns the number of lines that were
+/// never reached.
 fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
     for (place, count) in reached {
         println!("{place}: {count} times");

@@ -1,5 +1,5 @@
 //! Runs scenarios. A broken invariant is a panic, which is caught and reported. The shrinker finds
-//! a smaller scenario that fails at the same place.
+//! a smaller scenario that fails at the same source line.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once};
@@ -38,8 +38,8 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
     }
 }
 
-/// Finds a smaller scenario that fails at the same place, and its failure; `None` if the scenario
-/// does not fail.
+/// Finds a smaller scenario that fails at the same source line, and its failure; `None` if the
+/// scenario does not fail.
 pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     let TrialOutcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
     let mut shrinker = Shrinker { best: scenario.clone(), failure: first, runs: 0 };
@@ -100,8 +100,8 @@ impl Shrinker {
         }
     }
 
-    /// Runs a candidate. If the candidate fails at the same place, it becomes the best scenario.
-    /// Returns whether it became the best.
+    /// Runs a candidate. If the candidate fails at the same source line, it becomes the best
+    /// scenario. Returns whether it became the best.
     fn try_candidate(&mut self, candidate: Scenario) -> bool {
         if self.runs >= RUNS_MAX || candidate == self.best {
             return false;

@@ -1,5 +1,5 @@
-//! `email`: our mail server beside Postfix and Dovecot in a Linux guest, with the loads in the
-//! figures of the paper of the bare PC email server.
+//! `email`: our mail server beside Postfix and Dovecot in a Linux guest, with the loads that the
+//! paper of the bare PC email server uses in its figures.
 //!
 //! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they
 //! have nothing to do. Each load is put on each of them in turn. Both reply 250 only after a flush.

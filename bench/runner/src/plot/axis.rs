@@ -13,7 +13,7 @@ pub(crate) enum Scale {
     Linear,
     /// Logarithmic, for values above 0.
     Logarithmic,
-    /// One place for each name; values are indices.
+    /// One position for each name. Values are indices of names.
     Names(Vec<String>),
 }
 

@@ -79,7 +79,7 @@ const HEAD: f64 = 40.0;
 const CAPTION_LINE: f64 = 18.0;
 const CAPTION_CHARACTERS_MAX: usize = 125;
 const LEGEND_LINE: f64 = 17.0;
-/// The part of a value's place that bars take.
+/// The width of all bars at a value, as a part of the distance between two values.
 const BARS_PART: f64 = 0.7;
 /// The approximate width of a character of the legend.
 const CHARACTER: f64 = 6.3;

@@ -81,7 +81,7 @@ impl Generator {
         Ok(Generator { wrk, h2load, script })
     }
 
-    /// Puts `load` on `target`. If the target answers nothing, the figures for a request are NaN.
+    /// Puts `load` on `target`. If the target answers nothing, the values for a request are NaN.
     pub(super) fn put(
         &self,
         load: Load,
@@ -147,7 +147,7 @@ impl Taken {
     }
 }
 
-/// Frames of `interface` in both directions. The second and the tenth figure of its line are
+/// Frames of `interface` in both directions. The second and the tenth number of its line are
 /// packets.
 fn packets(text: &str, interface: &str) -> Option<f64> {
     let line =

@@ -74,8 +74,8 @@ fn vector(device: u32) -> u8 {
 }
 
 impl Devices {
-    /// The place for a device of this kind. `None` if the place is taken already, or the machine
-    /// does not use such devices.
+    /// The field for a device of this kind. `None` if a device of this kind was found before, or
+    /// the machine does not use such devices.
     fn place(&mut self, device: u32) -> Option<&mut Option<Transport>> {
         let place = match device {
             DEVICE_NET => &mut self.card,

@@ -58,7 +58,7 @@ pub(super) struct Processors {
     count: usize,
 }
 
-/// The place of the processors' description.
+/// The location of the processors' description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// In a table that one of ACPI's root tables refers to: the address of the root table, and the

@@ -45,7 +45,7 @@ impl MapEntry {
     }
 }
 
-/// The boot loader's data, in its original place.
+/// The boot loader's data, at its original address.
 pub(super) struct Handover {
     pub(super) command_line: &'static [u8],
     pub(super) map: &'static [MapEntry],

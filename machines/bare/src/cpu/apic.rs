@@ -141,7 +141,7 @@ impl LocalApic {
     ///
     /// # Safety
     /// 1. `address` is the start of a page below 1 MiB with code for real mode.
-    /// 2. Everything that the code relies on is in place.
+    /// 2. Everything that the code relies on is set up.
     pub(crate) unsafe fn start_core(&self, apic_id: u32, address: u64) {
         self.command(apic_id, COMMAND_START | (address >> 12) as u32);
     }

@@ -12,12 +12,12 @@ use super::EntropyPool;
 use crate::clock;
 use crate::cpu::cores::{self, CORES_MAX};
 
-/// The place of a core's generator.
+/// The storage of a core's generator.
 struct Place(UnsafeCell<Option<EntropyPool>>);
 
-// SAFETY: 1. a core uses only its own place; 2. the first core fills each place before that core
-// has work (`give`); 3. no interrupt runs code, and the source does not call itself: drawing from a
-// generator requests no randomness.
+// SAFETY: 1. a core uses only its own storage; 2. the first core fills each storage before that
+// core has work (`give`); 3. no interrupt runs code, and the source does not call itself: drawing
+// from a generator requests no randomness.
 unsafe impl Sync for Place {}
 
 static PLACES: [Place; CORES_MAX] = [const { Place(UnsafeCell::new(None)) }; CORES_MAX];

@@ -342,7 +342,7 @@ impl Player {
     }
 
     /// Checks that the bytes that we send are those that the program has written, each at its
-    /// place.
+    /// position.
     fn check_bytes(
         &self,
         line: usize,

@@ -1,5 +1,5 @@
-//! Parses packets as scripts write them: `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 100 ecr
-//! 200>` and similar.
+//! Parses packets as scripts write them, such as `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val
+//! 100 ecr 200>`.
 
 use super::lexer::ScriptToken;
 use super::parser::TokenStream;

@@ -146,7 +146,7 @@ impl TokenStream {
             }
             value = Some(text);
         }
-        // In lists of addresses, prefixes and similar the rest of the line belongs to the value.
+        // In a list, for example of addresses, the rest of the line belongs to the value.
         while self.line() == line
             && matches!(self.peek(), Some(ScriptToken::Symbol(',' | '/' | ':')))
         {

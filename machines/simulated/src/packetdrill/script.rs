@@ -5,7 +5,7 @@ use std::fmt;
 
 use machine::Micros;
 
-/// A place in a script that does not match the language.
+/// A line of a script that does not match the language.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SyntaxError {
     pub(super) line: usize,

@@ -16,7 +16,7 @@ use net::tcp::CloseReason;
 
 use super::host::{Happened, HostUnderTest};
 
-/// The byte at a place of a stream. Both the script's programs and its packets use this pattern.
+/// The byte at a position of a stream. Both the script's programs and its packets use this pattern.
 pub(super) fn pattern(place: u32) -> u8 {
     let [first, ..] = place.wrapping_mul(2_654_435_761).to_be_bytes();
     first

@@ -47,17 +47,17 @@ struct ListedAccount {
     /// The message of the room for each number of the store. If the disk has chunks of several
     /// lives under one number, the entry has all possible messages.
     names: BTreeMap<u64, Vec<MessageName>>,
-    /// The places of each message.
+    /// The mailboxes and UIDs of each message.
     places: BTreeMap<MessageName, Vec<ListedPlace>>,
 }
 
-/// The place of a message.
+/// One occurrence of a message in an account.
 #[derive(Clone, Copy, Debug)]
 struct ListedPlace {
     mailbox: u32,
     uid: Uid,
-    /// Whether it is certain that this message is at this place. Otherwise several messages are
-    /// possible.
+    /// Whether it is certain that this message has this mailbox and UID. Otherwise several messages
+    /// are possible.
     is_sure: bool,
 }
 
@@ -245,7 +245,7 @@ impl ListedAccount {
         }
     }
 
-    /// Identifies the listed messages, and records their places.
+    /// Identifies the listed messages, and records the mailbox and UID of each.
     fn identify(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
         let mut unknown: Vec<u64> =

@@ -16,8 +16,8 @@ use super::webmail::Browser;
 
 const DAY: u64 = 24 * 3600;
 
-/// A machine on which the account of `user` has no place for arrival notes. So its mailboxes take
-/// no message from an outbox or a submission.
+/// A machine on which the account of `user` has the maximum number of arrival notes. So its
+/// mailboxes take no message from an outbox or a submission.
 fn closed(user: &str, seed: u64, mood: Mood, trust: &Trust) -> (Room, World) {
     let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), mood, trust);
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
@@ -129,7 +129,7 @@ fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
     assert_idle(&mut world, &mut room);
 }
 
-/// The writer's account has no place for the arrival note of an outbox entry.
+/// The writer's account has no space for another arrival note, which an outbox entry needs.
 #[test]
 fn a_webmail_message_without_a_place_is_a_draft_again() {
     let trust = Trust::new("mail.barepost.test");

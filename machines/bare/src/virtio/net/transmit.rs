@@ -24,8 +24,8 @@ use machine::{HEAD_BYTES_MAX, Offloads, OutgoingFrame, PIECES_MAX, Piece, Transm
 
 pub(super) const ENTRIES: usize = 256;
 
-/// The size of a slot, which fits the virtio header and one frame. It is not a power of two, for
-/// the same reason as the buffers of received frames.
+/// The size of a slot, which fits the virtio header and one frame. It is not a power of two, so
+/// that the starts of many slots do not map to the same few lines of the processor's cache.
 const SLOT_BYTES: usize = 1792;
 
 /// Payloads up to this length are copied.
