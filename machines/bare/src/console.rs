@@ -143,7 +143,8 @@ pub(crate) fn seize() {
     TURN.break_open();
 }
 
-/// Waits until everything has been sent, or for `limit`. Only for the end of the machine's life.
+/// Waits until all lines have been sent, or for `limit`. Call this only at the end of the machine's
+/// life.
 pub(crate) fn drain(limit: Micros) {
     clock::wait_until(limit, || !pump());
 }

@@ -1,10 +1,10 @@
 //! The end of the machine's life: stopped, refused, or failed.
 //!
-//! After a broken invariant the machine prints it, writes it to the crash sector, and resets
+//! After a broken invariant the machine prints a report, writes it to the crash sector, and resets
 //! itself, all within a second. The log of the store makes the reset safe. A second failure during
-//! this end resets the machine at once. The first core that reaches an end carries it out. It stops
-//! all other cores before it prints or writes anything. So no other core acknowledges anything
-//! after the failure.
+//! this end resets the machine at once. The core that reaches an end before all others carries it
+//! out. It stops the other cores before it prints or writes anything. So no other core acknowledges
+//! anything after the failure.
 
 use crate::clock::{self, rtc};
 use crate::console::{self, print};
@@ -48,7 +48,8 @@ static APIC: SetOnce<LocalApic> = SetOnce::new();
 const NO_SECTOR: u64 = u64::MAX;
 static CRASH_SECTOR: AtomicU64 = AtomicU64::new(NO_SECTOR);
 
-/// The core that ends the machine's life: the first one that reaches an end.
+/// The number of the core that ends the machine's life: the core that reached an end before all
+/// others.
 static ENDING: AtomicUsize = AtomicUsize::new(NO_CORE);
 const NO_CORE: usize = usize::MAX;
 
@@ -70,8 +71,8 @@ pub fn set_crash_sector(sector: Sector) {
     CRASH_SECTOR.store(sector.0, Relaxed);
 }
 
-/// Ends the life of a machine that was asked to stop, or has finished its tests: leaves QEMU, or
-/// else halts.
+/// Ends the life of a machine that was asked to stop, or has finished its tests. QEMU exits. A
+/// machine without QEMU's debug exit halts.
 pub fn stop(status: Status) -> ! {
     claim();
     console::drain(CONSOLE_PATIENCE);

@@ -117,8 +117,8 @@ impl EntropyPool {
         }
     }
 
-    /// Leaves fresh bytes for every other core. The generator that makes them has just used bytes
-    /// of the device.
+    /// Leaves fresh bytes for every other core. The generator that makes them has just been
+    /// reseeded with bytes of the device, if the device had any.
     fn leave(&mut self) {
         for words in LEFT.iter().skip(1) {
             for word in words {

@@ -39,8 +39,8 @@ impl<T> Lock<T> {
 }
 
 impl Lock<()> {
-    /// Frees the lock, whichever core holds it. Only for the end of the machine's life, when the
-    /// holder has been stopped or is the calling core.
+    /// Frees the lock, whichever core holds it. Call this only at the end of the machine's life,
+    /// when the holder has been stopped or is the calling core.
     pub(crate) fn break_open(&self) {
         self.is_taken.store(false, Release);
     }

@@ -39,8 +39,8 @@ impl HostedMachine {
     /// this core, or a stop is requested. May return earlier.
     ///
     /// The sleep misses no event: an unread frame or a rung bell ends the sleep as soon as it
-    /// begins. A core that wakes this core rings its bell, unless this core sees the wake-up before
-    /// it sleeps.
+    /// begins. Another core that wakes this core rings this core's bell, unless this core sees the
+    /// wake-up before it sleeps.
     pub(crate) fn idle(&mut self, until: Instant) {
         let sleep = self.seats.of(self.core).sleep();
         let is_wanted = !sleep.begin();

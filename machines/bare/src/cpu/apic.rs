@@ -121,18 +121,18 @@ impl LocalApic {
         self.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
     }
 
-    /// Interrupts the core with this number. The interrupt only ends the core's sleep.
+    /// Interrupts the core with this APIC id. The interrupt only ends the core's sleep.
     pub(crate) fn interrupt(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_FIXED | u32::from(VECTOR_WAKE));
     }
 
-    /// Interrupts the core with this number even if it has interrupts off. Only for the end of the
-    /// machine's life.
+    /// Interrupts the core with this APIC id even if it has interrupts off. Call this only at the
+    /// end of the machine's life.
     pub(crate) fn interrupt_unmaskably(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_NMI);
     }
 
-    /// Resets the core with this number. It then waits for [`LocalApic::start_core`].
+    /// Resets the core with this APIC id. The core then waits for [`LocalApic::start_core`].
     pub(crate) fn reset_core(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_INIT);
     }

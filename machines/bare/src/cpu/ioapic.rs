@@ -16,7 +16,8 @@ const WINDOW: usize = 0x10;
 const VERSION: u32 = 0x01;
 const REDIRECTION: u32 = 0x10;
 
-/// Routes `line` to `vector` on the core with the number `apic_id`, on its rising edge.
+/// Routes `line` to `vector` on the core with the APIC id `apic_id`. The rising edge of the line
+/// interrupts.
 ///
 /// Errors: `None` if no controller has the line.
 pub(crate) fn route(paging: &mut Paging, line: u32, vector: u8, apic_id: u32) -> Option<()> {

@@ -4,7 +4,7 @@
 //! The server does not tell the client when a held message leaves. The flags on the disk show the
 //! progress (`docs/format.md`, section 7).
 //!
-//! Invariants, for a message on no bad sector:
+//! Invariants, for a message without bad sectors:
 //! - A message that was sent leaves, unless the client has requested an undo. After that request
 //!   the message may be a draft. After the confirmation it is a draft for ever.
 //! - No recipient has a message that is held or is a draft again. If the flags say that all
@@ -95,8 +95,8 @@ impl Departure {
         self.send_state = send_state;
     }
 
-    /// Ends all pending undos, because the audit shows the result. Returns whether the progress is
-    /// one of the possible ones.
+    /// Ends all pending undos, because the audit shows the result. Returns whether the found
+    /// progress is possible.
     pub(super) fn settle(&mut self) -> bool {
         match self.send_state {
             None => {

@@ -5,7 +5,7 @@
 //! the state of a mailbox has changed, the room reads the mailbox again, and checks all messages of
 //! its account. A message about which a client has got a response is checked at once.
 //!
-//! Invariants, for messages on no bad sector:
+//! Invariants, for messages without bad sectors:
 //! - A message that a client knows to be stored is in one of the possible mailboxes of its account.
 //! - A message that was refused, deleted or never sent completely is in no mailbox.
 //! - The queue shows a message that was accepted for another server, until each recipient has it or

@@ -1,5 +1,5 @@
-//! The messages of a machine for the other server, and their states: accepted, waiting in an
-//! outbox, or taken by that server.
+//! The messages of a machine for the other mail server of the room (`peer.rs`). A message is
+//! accepted, waits in an outbox, or was taken by the other server.
 //!
 //! Invariants, checked after every power cut and at the end:
 //! - A message that was accepted is in its sender's outbox, unchanged, until it is settled. It is
@@ -121,7 +121,7 @@ impl PostedMessages {
         let posted = &mut self.0[place];
         assert!(
             content.ends_with(&posted.content),
-            "a message has left that differs from the submitted one"
+            "a message has left that differs from the submitted message"
         );
         assert!(posted.answer != SubmissionResult::Refused, "a message has left that was refused");
         for mailbox in mailboxes {

@@ -1,10 +1,10 @@
-//! A value that clients change, and of which the model may know only the possible values.
+//! A value that clients change. The model may know only the set of possible values.
 //!
 //! Invariants:
-//! - After an acknowledged change the value is the requested one, unless another change of the
-//!   value was pending at the same time.
-//! - A power cut ends all pending changes. The value is then the last acknowledged one, or one of
-//!   those requested since.
+//! - After an acknowledged change the value is the requested value, unless another change was
+//!   pending at the same time.
+//! - A power cut ends all pending changes. After it, the value is the last acknowledged value, or a
+//!   value that was requested later.
 
 use std::fmt::Debug;
 
