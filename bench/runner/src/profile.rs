@@ -209,7 +209,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_address_has_the_places_that_it_was_inlined_into() {
+    fn an_address_has_the_lines_that_it_was_inlined_into() {
         let printed =
             "0x0000000000100010\n/net/ring.rs:5\n/net/post.rs:70\n0x0000000000100020\n??:0\n";
         assert_eq!(by_address(printed), [vec!["/net/ring.rs:5", "/net/post.rs:70"], vec!["??:0"]]);

@@ -11,7 +11,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_one() {
+    fn the_median_is_the_middle_value() {
         assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
         assert!(median(vec![]).is_nan());
     }

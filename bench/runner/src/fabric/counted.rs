@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busiest_core_bounds_what_several_do() {
+    fn the_busiest_core_bounds_the_throughput_of_several() {
         let of = |cores: u32, each: Vec<f64>| Counted { load: Counting::Pages, cores, each };
         let all = [of(1, vec![1000.0]), of(4, vec![300.0, 250.0, 400.0, 150.0])];
         assert_eq!((all[1].in_all(), all[1].busiest()), (1100.0, 400.0));

@@ -233,7 +233,7 @@ fn a_machine_that_lost_its_card_stops() {
 }
 
 #[test]
-fn random_bytes_are_filled_in_whatever_their_number() {
+fn any_number_of_random_bytes_is_filled_in() {
     let Room { mut machine, .. } = room();
     let mut bytes = [0; 1000];
     machine.random(&mut bytes);

@@ -19,7 +19,7 @@ const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);
 
 /// The result of matching a packet of ours with an expectation.
 enum PacketMatch {
-    /// The packet is the expected one.
+    /// The packet matches the expectation.
     Expected,
     /// The packet is allowed in addition. The next packet is compared with the same expectation.
     Passed,
@@ -74,7 +74,7 @@ impl Player {
         Err(ScriptStop::failed(line, described(packet, window), "nothing"))
     }
 
-    /// Compares our oldest unmatched packet with the expected one.
+    /// Compares our oldest unmatched packet with the expected packet.
     fn take(
         &mut self,
         line: usize,
@@ -124,7 +124,7 @@ impl Player {
         self.differs(line, packet, window, (flow, &seen, &sent), against)
     }
 
-    /// Compares our oldest unmatched packet with an expected one that is not TCP.
+    /// Compares our oldest unmatched packet with an expected packet that is not TCP.
     fn take_other(
         &mut self,
         line: usize,
@@ -166,7 +166,7 @@ impl Player {
     }
 
     /// Compares the ports in the script with those of the flow. If the flow has no ports of the
-    /// script yet, it takes these.
+    /// script yet, it takes those of `packet`.
     fn name_ports(
         &mut self,
         line: usize,
@@ -239,7 +239,7 @@ impl Player {
         (Some(whole), count)
     }
 
-    /// Handles a packet that is the expected one. Checks its time.
+    /// Handles a packet that matches the expectation. Checks its time.
     fn matched(
         &mut self,
         line: usize,
@@ -270,7 +270,7 @@ impl Player {
         Ok(PacketMatch::Expected)
     }
 
-    /// Handles a packet that is not the expected one. It may be allowed in addition, or the
+    /// Handles a packet that does not match the expectation. It may be allowed in addition, or the
     /// expected packet may be missing.
     fn differs(
         &mut self,

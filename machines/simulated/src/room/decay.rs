@@ -20,7 +20,7 @@ use crate::disk::{Blemish, SectorBytes};
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;
 
-/// The number of random sectors that are tried for each sector that is to go bad.
+/// The maximum number of random sectors that are examined to find one sector that may go bad.
 const TRIES_PER_SECTOR: u64 = 20;
 
 /// Makes up to `count` sectors bad, or fewer if it finds too few suitable ones. Returns the numbers

@@ -86,8 +86,8 @@ impl Room {
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
-            // The engine retries a failed disk every minute. The machine restarts if that cannot
-            // help, and in half of the other cases.
+            // The engine retries a failed disk every minute. The machine restarts if its engine
+            // does not retry the disk, and in half of the other cases.
             let station = &self.stations[number];
             let restarts =
                 station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
@@ -102,7 +102,7 @@ impl Room {
         }
     }
 
-    /// Checks that no work of a machine waits for a turn that no engine has requested.
+    /// Checks that no machine has work for which its engine has not requested a turn.
     fn check_unrequested_turns(&mut self) {
         for number in 0..self.stations.len() {
             for core in self.stations[number].cores() {

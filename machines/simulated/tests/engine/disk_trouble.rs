@@ -99,7 +99,7 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
 }
 
 #[test]
-fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
+fn the_start_waits_for_a_disk_that_is_away() {
     for mood in [Mood::IsGone, Mood::FailsReads] {
         for steps in 0..40 {
             let mut room = Room::new(10);
@@ -154,7 +154,7 @@ fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuratio
 }
 
 #[test]
-fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
+fn accounts_are_created_when_a_failed_disk_works_again() {
     let mut waited = 0;
     for mood in [Mood::FailsWrites, Mood::FailsFlushes, Mood::FailsAll] {
         for requests in 0.. {

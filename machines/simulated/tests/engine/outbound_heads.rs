@@ -62,7 +62,7 @@ fn shown(grace: &mut Browser, room: &mut Room) -> usize {
 }
 
 #[test]
-fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
+fn messages_of_any_size_around_a_chunk_edge_arrive() {
     let trust = Trust::new("mail.barepost.test");
     for (seed, chunks, seconds) in [(950, 1, 0), (951, 2, 0), (952, 1, 100)] {
         let (mut room, mut world) =

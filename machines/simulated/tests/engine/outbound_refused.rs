@@ -131,7 +131,7 @@ fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
 
 /// The writer's account has no space for another arrival note, which an outbox entry needs.
 #[test]
-fn a_webmail_message_without_a_place_is_a_draft_again() {
+fn a_webmail_message_without_note_space_is_a_draft_again() {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, mut world) = closed("ada", 1_040, Mood::Takes, &trust);
     let mut ada = Browser::new(&trust);
