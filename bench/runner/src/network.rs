@@ -9,7 +9,7 @@ use std::process::Command;
 use host::Failure;
 use nix::sched::{CloneFlags, unshare};
 
-/// Moves this thread into a network namespace of its own.
+/// Moves this thread into a new network namespace.
 ///
 /// Errors: refused when that is not permitted.
 pub(super) fn enter() -> Result<(), Failure> {

@@ -1,5 +1,5 @@
 //! Roundcube as the peer: a Linux guest with nginx, PHP-FPM, Roundcube with SQLite, and Dovecot, on
-//! a disk of its own.
+//! its own disk.
 //!
 //! The peer is tuned as an administrator would tune it. PHP caches compiled code and does not check
 //! files again. nginx keeps its connections to PHP. Dovecot caches verified passwords. A small SMTP

@@ -1,8 +1,8 @@
 //! `email`: our mail server beside Postfix and Dovecot in a Linux guest, with the loads that the
 //! paper of the bare PC email server uses in its figures.
 //!
-//! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they
-//! have nothing to do. Each load is put on each of them in turn. Both reply 250 only after a flush.
+//! Both guests run at the same time, in the same QEMU version with the same flags, and sleep while
+//! they have no work. Each load is put on each guest in turn. Both reply 250 only after a flush.
 //! Messages come from Postfix's own load generator, `smtp-source`. A client in lock step fetches
 //! them.
 
@@ -95,8 +95,8 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), messages: Vec::new() });
     let beside = Beside::make_mail_servers(repository, "email", &accounts, &More::default(), stop)?;
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measure = || {
         enter()?;
         widen()?;

@@ -40,8 +40,8 @@ pub(super) struct Timing {
     pub(super) milliseconds: [f64; STEPS.len()],
 }
 
-/// The load: each client sends this many messages of this many bytes, one after the other and each
-/// with a connection of its own.
+/// The load: each client sends this many messages of this many bytes, one after the other, each in
+/// its own connection.
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
     pub(super) clients: u32,

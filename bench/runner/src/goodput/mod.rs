@@ -1,11 +1,11 @@
 //! Goodput over bad wires: our TCP beside Linux's TCP, over the same wire with the same seed, in
 //! the same run.
 //!
-//! Linux is at one end of the wire. At the other end is first our machine, then Linux again, in a
-//! network namespace of its own. Our machine receives a message in chunks (BDAT) and acknowledges
-//! each chunk. It sends a message for RETR. The reference server does the same without a mail
-//! server. A flow ends when all its bytes have arrived, or after [`FLOW_BUDGET`]. Its goodput
-//! counts the bytes that had arrived by then.
+//! Linux is at one end of the wire. At the other end is first our machine. Then Linux is at both
+//! ends, each in its own network namespace. Our machine receives a message in chunks (BDAT) and
+//! acknowledges each chunk. It sends a message for RETR. The reference server does the same without
+//! a mail server. A flow ends when all its bytes have arrived, or after [`FLOW_BUDGET`]. Its
+//! goodput counts the bytes that had arrived by then.
 
 mod flows;
 mod room;
@@ -108,8 +108,8 @@ pub(super) fn run_only(
 ) -> Result<Report, Failure> {
     let tools = Tools::get(repository, stop)?;
     let (stop_of_thread, only) = (stop.clone(), only.to_owned());
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::spawn(move || {
         let rows = room::enter().and_then(|()| measure(&tools, &only, &stop_of_thread));
         // A remainder under target/ does no harm.

@@ -24,7 +24,7 @@ use crate::network::{self, ip};
 /// last connection. Then no flow begins with the results of an earlier one.
 const NO_METRICS_SAVE: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
 
-/// Moves this thread into a network namespace of its own.
+/// Moves this thread into a new network namespace.
 pub(super) fn enter() -> Result<(), Failure> {
     network::enter()?;
     std::fs::write(NO_METRICS_SAVE, "1").map_err(Failure::io("making Linux forget paths"))

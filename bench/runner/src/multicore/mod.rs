@@ -75,8 +75,8 @@ impl Way {
 }
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(repository, stop)).join());
     let points = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -92,7 +92,8 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
 }
 
 fn measure(repository: &Repository, stop: &Stop) -> Result<Vec<Point>, Failure> {
-    // Fetch the tools before the thread enters a network of its own, which has no Internet.
+    // Fetch the tools before the thread enters its network namespace, which has no connection to
+    // the Internet.
     let tools = Tools::get(repository, stop)?;
     enter()?;
     widen()?;

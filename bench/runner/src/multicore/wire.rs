@@ -1,4 +1,4 @@
-//! A load as seen on the wire, as in the paper: frames captured at the tap interface, with their
+//! Measures a load on the wire, as the paper does: captures frames at the tap interface, with their
 //! times.
 //!
 //! `tcpdump` captures the frames. Each connection carries one request. A request lasts from its SYN
@@ -59,7 +59,8 @@ pub(super) struct Span {
 }
 
 impl FrameCapture {
-    /// Call it in the network namespace of the interface. `file`: the file for the captured frames.
+    /// Starts the capture. Call this in the network namespace of the interface. `file`: the file
+    /// for the captured frames.
     pub(super) fn begin(tcpdump: &Path, port: u16, file: PathBuf) -> Result<FrameCapture, Failure> {
         let doing = "running tcpdump";
         let mut command = hold::command(tcpdump);

@@ -116,7 +116,7 @@ fn measure(
     })
 }
 
-/// Runs `measure` in a thread of its own, because the thread enters a network namespace and cannot
+/// Runs `measure` in a separate thread, because the thread enters a network namespace and cannot
 /// leave it. The programs that the thread starts end with the thread (`host::hold`).
 fn in_own_network<T: Send>(
     measure: impl FnOnce() -> Result<T, Failure> + Send,

@@ -55,8 +55,8 @@ impl Channel {
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let native = native::measure(stop)?;
     let beside = Beside::make(repository, "tls", &FILES, stop)?;
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring = std::thread::scope(|scope| {
         scope.spawn(|| guests::measure(repository, &beside, stop)).join()
     });

@@ -29,8 +29,8 @@ pub(crate) fn run_only(
     let place = Place::with(repository, "web", equipment, stop)?;
     let generator = Generator::get(&repository.target("bench"), stop)?;
     let profiler = Profiler::new(repository, "web")?;
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         || enter().and_then(|()| measure(repository, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());

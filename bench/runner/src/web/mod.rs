@@ -59,8 +59,8 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let tools = Tools::get(repository, stop)?;
     let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
     let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;

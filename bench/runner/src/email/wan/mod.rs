@@ -60,8 +60,8 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let accounts = [Account { name: SINK.into(), messages: Vec::new() }];
     let beside =
         Beside::make_mail_servers(repository, "email-wan", &accounts, &More::default(), stop)?;
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measure = || {
         enter()?;
         widen()?;

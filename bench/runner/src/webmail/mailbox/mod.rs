@@ -153,8 +153,8 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         signing_keys: &[],
     };
     let place = Place::with(repository, "mailbox", equipment, stop)?;
-    // The measurement needs its own thread, because the thread moves into a network of its own and
-    // cannot come back. The programs that the thread starts end with the thread (`host::hold`).
+    // The measurement runs in a separate thread, because the thread enters a new network namespace
+    // and cannot leave it. The programs that the thread starts end with the thread (`host::hold`).
     let measuring =
         std::thread::scope(|scope| scope.spawn(|| measure(repository, &place, stop)).join());
     let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
