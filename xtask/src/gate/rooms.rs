@@ -24,7 +24,7 @@ pub(super) struct Rooms {
     /// `sim`: faults to leave out of that room, by name
     #[arg(long, value_name = "FAULT,…", requires = "seed", help_heading = "Machine rooms")]
     off: Option<String>,
-    /// `sim`: deeds to leave out of that room's plan, by number, such as 0-4,7
+    /// `sim`: actions to leave out of that room's plan, by number, such as 0-4,7
     #[arg(long, value_name = "N,…", requires = "seed", help_heading = "Machine rooms")]
     without: Option<String>,
     /// `sim`: when that room's faults end, in microseconds
