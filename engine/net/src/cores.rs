@@ -1,30 +1,31 @@
-//! Several cores as one machine: how a core passes on frames that belong to another core, and what
-//! the cores tell each other.
+//! The cooperation of several cores as one machine: how a core passes on a frame that another core
+//! must process, and which state the cores tell each other.
 //!
-//! Each core has a [`crate::Net`], and no two share anything. To the network they look like one
-//! machine:
+//! Each core has a [`crate::Net`], and these share no memory. To the network, the cores look like
+//! one machine:
 //! - **The first core** acts for the machine. It gets the addresses, announces them, and answers
-//!   requests for them. It tells the other cores the addresses and the neighbours' hardware
-//!   addresses. The other cores pass everything but TCP on to it ([`sorting`]).
+//!   requests for them. It tells the other cores the addresses and the hardware addresses of
+//!   neighbours. The other cores pass all frames except TCP segments to the first core
+//!   ([`sorting`]).
 //! - **The core that receives a SYN owns the connection**, and sends through its own queue of the
 //!   card.
-//! - **If the card has fewer queues than there are cores**, the receiving cores steer
-//!   ([`steering`]). With `q` queues, core `r` receives for the cores `r`, `r + q`, `r + 2q` and so
-//!   on. With one queue for each core, nothing is steered.
-//! - **A stray** is a segment of a connection that its core does not know. It goes round all cores
-//!   until one knows the connection. If none does, exactly one of them answers as if it were the
-//!   only core ([`strays`]).
+//! - **If the card has fewer queues than the machine has cores**, the cores with a queue steer
+//!   ([`steering`]): they choose the core for each connection. With `q` queues, core `r` receives
+//!   for the cores `r`, `r + q`, `r + 2q` and so on. With one queue for each core, no core steers.
+//! - **A stray** is a segment that reaches a core which does not know the segment's connection. The
+//!   segment goes round all cores until one knows the connection. If no core knows it, exactly one
+//!   core answers, as if the machine had only that core ([`strays`]).
 //!
 //! The cores send each other [`NetMessage`]s. The machine that runs the networks delivers these
 //! messages, in order in each direction.
 //!
 //! Invariants:
 //! - A message that [`MulticoreState::next_message`] has returned is never lost. State (addresses,
-//!   loads) is sent when it differs from what was sent last, so it needs no queue. Frames beyond a
-//!   limit are dropped before they become messages, and counted.
-//! - The buffer of a frame belongs to one card and always returns to it. A limited number of
-//!   buffers is on other cores at a time, and each core has a share of that number ([`away`]).
-//! - A machine with one core has no such state, and pays one check for each frame.
+//!   loads) needs no queue: a core sends it when it differs from the state that was sent last.
+//!   Frames beyond a limit are dropped before they become messages, and counted.
+//! - The buffer of a frame belongs to one card and always returns to it. The number of buffers that
+//!   are on other cores at a time is limited, and each core has a share of it ([`away`]).
+//! - A machine with one core has no such state. It pays for one check per frame.
 
 mod away;
 mod core_queue;
@@ -51,31 +52,31 @@ use sorting::FrameClass;
 use steering::{Holdings, Load, Steering};
 pub(crate) use strays::SegmentMatch;
 
-/// The state of a network that concerns the other cores.
+/// The network's state for the cooperation with the other cores.
 pub(crate) struct MulticoreState {
     cores: Cores,
     /// The time of the turn in which the current frame was received.
     now: Instant,
-    /// The number of cores that have passed the current frame on, because they do not know its
+    /// The number of cores that have passed the current frame on because they did not know its
     /// connection.
     hops: u8,
     /// The core that answers the current frame if no core knows it.
     answerer: Option<CoreId>,
-    /// The next core for the current frame, if this core passes it on.
+    /// The next core for the current frame, if this core passes the frame on.
     onward: Option<Onward>,
     /// The queue for each core; this core's own stays empty.
     outgoing: Vec<CoreQueue>,
     /// Buffers of our card that are on other cores.
     away: Away,
-    /// The connections on this core, if a core steers segments to it.
+    /// The connections on this core, by bucket. `None` if no core steers segments to this core.
     holdings: Option<Holdings>,
-    /// Which core owns which connections, if this core steers.
+    /// The owner of each bucket of flows. `None` if this core does not steer.
     steering: Option<Steering>,
 }
 
 impl MulticoreState {
-    /// `None` on a machine with one core. `queues`: the number of cores with a receive queue.
-    /// `connections_max`: the most connections of each core.
+    /// Returns `None` on a machine with one core. `queues`: the number of cores with a receive
+    /// queue of the card. `connections_max`: the most connections of each core.
     pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<MulticoreState> {
         assert!(
             cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
@@ -102,7 +103,8 @@ impl MulticoreState {
         })
     }
 
-    /// Whether all cores have seen the current frame, so that this core answers it.
+    /// Whether all cores have looked for the connection of the current frame, so that this core
+    /// must answer.
     pub(crate) fn all_have_looked(&self) -> bool {
         self.hops == self.cores.count
     }
@@ -123,8 +125,8 @@ impl MulticoreState {
         }
     }
 
-    /// Applies the load changes of this core if it steers for itself. Other cores send them in
-    /// messages.
+    /// Applies the load changes of this core, if it is its own steering core. Other cores send
+    /// their load changes in messages.
     fn tell_steering(&mut self) {
         if let (Some(steering), Some(holdings)) = (&mut self.steering, &mut self.holdings) {
             while let Some(load) = holdings.next_change(self.cores.own) {
@@ -161,8 +163,7 @@ impl MulticoreState {
         Ok(())
     }
 
-    /// Whether no connection is open on this core, and none is known on the cores that it steers
-    /// for.
+    /// Whether this core has no open connection, and knows of none on the cores that it steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.holdings.as_ref().is_none_or(Holdings::is_empty)
@@ -173,7 +174,7 @@ impl MulticoreState {
         self.cores
     }
 
-    /// Decides which core a frame from our card belongs to. False: it belongs to another core.
+    /// Decides which core processes a frame from our card. Returns false if another core does.
     /// `bucket`: returns the bucket of a flow.
     pub(crate) fn is_for_us(
         &mut self,
@@ -196,13 +197,13 @@ impl MulticoreState {
         self.onward.is_none()
     }
 
-    /// Whether the current frame is passed on to another core.
+    /// Whether the current frame will be passed on to another core.
     pub(crate) fn is_forwarded(&self) -> bool {
         self.onward.is_some()
     }
 
-    /// Passes a frame of our card on to its next core. Returns the frame if there is no room for
-    /// it.
+    /// Passes a frame of our card on to its next core. Returns the frame if the queue for that core
+    /// is full.
     pub(crate) fn own_handled(&mut self, frame: Frame, counters: &mut Counters) -> Option<Frame> {
         let Some(onward) = self.onward.take() else {
             unreachable!("a frame to be passed on without a next core")
@@ -223,8 +224,8 @@ impl MulticoreState {
         }
     }
 
-    /// Finishes with a passed frame: passes it on, or returns its buffer to its home. Returns the
-    /// frame if this core is its home.
+    /// Ends the processing of a passed frame: passes it on, or sends its buffer back to its home.
+    /// Returns the frame if this core is its home.
     pub(crate) fn passed_handled(
         &mut self,
         passed: PassedFrame,
@@ -235,7 +236,7 @@ impl MulticoreState {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
         };
-        // A frame without a home was made of reassembled fragments. It is dropped here.
+        // The frame was made from reassembled fragments, so no card owns its buffer. It is dropped.
         let home = home?;
         if home.core == self.cores.own {
             return Some(frame);
@@ -294,7 +295,7 @@ impl MulticoreState {
         self.away.frames()
     }
 
-    /// Passes news from the link on to the other cores, if this is the first core.
+    /// Passes news from the link to the other cores, if this is the first core.
     pub(crate) fn pass_on_link_news(&mut self, link_news: LinkNews) {
         if self.cores.is_first() {
             self.others().for_each(|queue| queue.push_link_news(link_news));

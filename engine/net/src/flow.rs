@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_the_flow_and_the_key_count() {
+    fn every_flow_field_and_the_key_change_the_hash() {
         let four = Flow {
             peer: Ipv4Addr::new(10, 0, 0, 1).into(),
             local: Local::IPV4,
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_both_ends_counts() {
+    fn every_field_of_both_endpoints_changes_the_hash() {
         let address = |text: &str| Ip::from(text.parse::<core::net::IpAddr>().unwrap());
         let endpoints = |peer: &str, peer_port, own: &str, local_port, local| {
             let flow = Flow { peer: address(peer), local: Local(local), peer_port, local_port };

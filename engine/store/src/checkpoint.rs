@@ -2,12 +2,12 @@
 //! Section 7 of `docs/format.md`.
 //!
 //! Invariants:
-//! - The state is read when no group is in flight. In the journal this state precedes the changes
-//!   of the same group.
-//! - The root moves only after the whole checkpoint is durable. The old segments are free only
-//!   after two versions of the superblock have the new root.
-//! - A checkpoint that is interrupted continues after its last durable group, even in a later life.
-//!   So interruptions do not fill the disk with parts of checkpoints.
+//! - The state is read from the index while no group is in flight. So in the journal, this state
+//!   precedes the changes of its group.
+//! - The root moves only when the whole checkpoint is durable. The old segments become free only
+//!   when two versions of the superblock have the new root.
+//! - An interrupted checkpoint continues after its last durable group, even in a later life. So
+//!   interruptions do not fill the disk with parts of checkpoints.
 
 use crate::account::Account;
 use crate::format4::QueuedRecord;
@@ -28,9 +28,9 @@ use alloc::vec::Vec;
 use core::ops::ControlFlow;
 use sometimes::sometimes;
 
-/// Bytes of records after which the walk pauses until the next group.
+/// The number of bytes of records after which the walk pauses until the next group.
 const STEP_BYTES: usize = 11 * 1024;
-/// Bytes of `chunks` records after which a range ends.
+/// The number of bytes of `chunks` records after which a range of messages ends.
 const RANGE_CHUNKS_BYTES: usize = 4 * 1024;
 
 /// A checkpoint in progress.
@@ -64,8 +64,8 @@ impl Checkpointer {
         self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == WalkCursor::End)
     }
 
-    /// Appends the next records of the checkpoint in progress to `out`. If no checkpoint is in
-    /// progress, begins one that is due. Returns the shard of the records.
+    /// Appends the next records of the checkpoint in progress to `out`. If none is in progress,
+    /// begins a checkpoint that is due. Returns the shard of the records.
     pub(crate) fn records(&mut self, parts: &mut StoreParts, out: &mut Vec<u8>) -> Option<ShardId> {
         if self.0.is_none() {
             self.0 = begin_if_due(parts);
@@ -85,15 +85,15 @@ impl Checkpointer {
         }
         checkpoint.cursor = cursor;
         if out.is_empty() {
-            // All earlier records are durable already, so no group needs to carry the end.
+            // All records of the walk are durable already. So the checkpoint ends without a group.
             self.flushed(parts);
             return None;
         }
         Some(number)
     }
 
-    /// Notes that a group is durable. If the group ended the walk, the root moves with the next
-    /// superblock.
+    /// Notes that a group is durable. If the walk ended in this group, the next superblock gets the
+    /// new root.
     pub(crate) fn flushed(&mut self, parts: &mut StoreParts) {
         if let Some(checkpoint) = &mut self.0 {
             checkpoint.durable = checkpoint.cursor;
@@ -111,8 +111,8 @@ impl Checkpointer {
         parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
-    /// Interrupts the checkpoint after a failure of the disk. The journal keeps its previous root.
-    /// A later checkpoint continues after the last durable record.
+    /// Interrupts the checkpoint after a failure of the disk. The journal keeps its old root. A
+    /// later checkpoint continues after the last durable record.
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, root, old, durable, .. }) = self.0.take() else { return };
         let unfinished = UnfinishedCheckpoint { root, cursor: durable, blocks_before: 0 };
@@ -125,9 +125,9 @@ impl Checkpointer {
     }
 }
 
-/// Begins a checkpoint that is due, or continues an unfinished one. Unfinished checkpoints come
-/// first, so that few of them take space in the journals. A checkpoint that finds no space does not
-/// keep others from beginning.
+/// Begins a checkpoint that is due, or continues an unfinished checkpoint. Unfinished checkpoints
+/// have precedence, because their parts take space in the journals. If one checkpoint finds no
+/// space, others can still begin.
 fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let journals = &parts.journals;
     let may_begin = |shard: &ShardId| {
@@ -147,8 +147,8 @@ fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     Some(Checkpoint { shard, root, old, cursor, durable: cursor })
 }
 
-/// Appends the cursor as a range without messages, unless the range that was just written has this
-/// meaning. So a later life can continue at the cursor, even if many groups have no messages.
+/// Appends the cursor as a range without messages, unless the last range already shows the cursor.
+/// So a later life can continue at the cursor, even if many groups have no messages.
 fn put_progress(cursor: WalkCursor, out: &mut Vec<u8>) {
     let (account, mailbox) = match cursor {
         WalkCursor::Mailbox(account, 0) => (account, 0),
@@ -175,8 +175,9 @@ fn step(index: &Index, format: Format, cursor: WalkCursor, out: &mut Vec<u8>) ->
                     .notes()
                     .iter()
                     .for_each(|(key, value)| record::put_note(out, account.id(), key, value));
-                // Records the last assigned number as gone, if no mailbox with it exists. A mailbox
-                // that exists must not be recorded as gone, because a replay applies each record.
+                // The last assigned mailbox number is recorded as removed, if no mailbox has it. A
+                // number in use must not be recorded so, because the replay would remove the
+                // mailbox.
                 let last = account.mailbox_next() - 1;
                 if account.mailbox(last).is_none() {
                     record::put_gone(out, account.id(), last);
@@ -213,9 +214,9 @@ fn known(index: &Index, id: AccountId) -> &Account {
     }
 }
 
-/// Appends one range of messages. Before the range come the chunks of messages that were moved or
-/// have several chunks. After the range come the outbox entries of its messages. A replay drops
-/// these entries when it reaches the range, so all of this is in one group.
+/// Appends one range of messages. Before the range are the chunks of messages that were moved or
+/// have several chunks. After the range are the outbox entries of its messages. All of this is in
+/// one group, because a replay drops these entries when it reaches the range.
 fn messages(
     index: &Index,
     format: Format,
@@ -224,7 +225,7 @@ fn messages(
 ) -> WalkCursor {
     let next_mailbox = WalkCursor::after_mailbox(id, number);
     let account = known(index, id);
-    // A client may have removed the mailbox while the walk was paused.
+    // A client may have removed the mailbox since the walk paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
     let entries = || mailbox.messages().iter_from(from).take(RANGE_ENTRIES);
     let limit = out.len() + RANGE_CHUNKS_BYTES;

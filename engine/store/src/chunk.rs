@@ -20,9 +20,9 @@ const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
 /// Makes the summary of a message: the facts that must be known without reading the message. The
-/// function gets the octets of the first chunk, up to 31 KiB, and a buffer for the summary. It
-/// returns the length of the summary, and the conversation of the message (0: a conversation of its
-/// own).
+/// function gets the octets of the first chunk, at most [`CHUNK_OCTETS`], and a buffer for the
+/// summary. It returns the length of the summary, and the number of the message's conversation. 0:
+/// the message begins a conversation.
 pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
 
 /// The octets in each chunk but the last.

@@ -1,10 +1,10 @@
-//! Compaction: the segment with the fewest live pages is read, its live chunks are rewritten, and
-//! it becomes free. Section 8 of `docs/format.md`.
+//! Compaction: reads the segment with the fewest live pages, writes its live chunks elsewhere, and
+//! frees the segment. Section 8 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A chunk is moved only if its hash is right: damaged data never gets a fresh hash.
-//! - The `moved` record is gathered after a flush has covered the new copy. The old copy is
-//!   untouched until that record is durable.
+//! - A chunk is moved only if its hash is right. So damaged data never gets a new, valid hash.
+//! - The `moved` record is gathered only after a flush has made the new copy durable. The old copy
+//!   stays until that record is durable.
 //! - At most one chunk is moved per turn.
 
 use crate::backing::{Backing, DiskPurpose};
@@ -29,7 +29,7 @@ const MOVES_MAX: usize = 64;
 struct CleaningJob {
     victim: SegmentIndex,
     shard: ShardId,
-    /// The next page of the segment, counted from its first page.
+    /// The next page to read, counted from the first page of the segment.
     at: u32,
     reading: bool,
 }
@@ -37,7 +37,7 @@ struct CleaningJob {
 pub(crate) struct Cleaner {
     job: Option<CleaningJob>,
     moves: FrameTable<Move>,
-    /// False until it is known which core owns which shard.
+    /// False until the shards have been shared out among the cores.
     is_on: bool,
 }
 
@@ -55,7 +55,7 @@ impl Cleaner {
         self.is_on = false;
     }
 
-    /// Takes one step if space is getting scarce.
+    /// Takes one step of the compaction if free segments are scarce.
     pub(crate) fn clean(&mut self, parts: &mut StoreParts) {
         if !self.is_on {
             return;
@@ -72,7 +72,7 @@ impl Cleaner {
             if job.reading || !self.moves.is_empty() {
                 return;
             }
-            // Begins the next segment at once, because no further turn may follow.
+            // The next segment must begin in this turn, because no event may cause another turn.
             self.end_job(job, &mut parts.segments);
         };
         if job.reading || self.moves.len() == self.moves.capacity() {
@@ -86,7 +86,7 @@ impl Cleaner {
         parts.backing.read(page, buffer, DiskPurpose::Victim);
     }
 
-    /// Ends the job, after all chunks that can be moved have been moved. The live pages that remain
+    /// Ends the job when all chunks that can be moved have been moved. Live pages that remain
     /// cannot be read.
     fn end_job(&mut self, job: CleaningJob, segments: &mut Segments) {
         if segments.owner(job.victim) == SegmentOwner::Body(job.shard)
@@ -98,7 +98,7 @@ impl Cleaner {
         self.job = None;
     }
 
-    /// Processes a piece that was read from the victim. `pages_to_leave`: the number of single
+    /// Handles a piece of the segment that is being emptied. `pages_to_leave`: the number of single
     /// pages that other operations may still need.
     pub(crate) fn victim_read(
         &mut self,
@@ -156,8 +156,7 @@ impl Cleaner {
             return;
         }
         let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
-            // No segment is available for the copy, and none becomes available until more pages
-            // die.
+            // No segment is free for the copy. None becomes free until more pages die.
             self.job = None;
             parts.segments.suspend_search();
             return parts.pool.give(copy);
@@ -172,7 +171,7 @@ impl Cleaner {
         parts.backing.write(to, copy, DiskPurpose::Moved { number });
     }
 
-    /// Ends the write of a new copy. After a failure the move is dropped.
+    /// Handles the end of the write of a new copy. If the write failed, the move is dropped.
     pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut StoreParts) {
         if ok {
             parts.commit.await_flush(Awaiting::Move(number));
@@ -202,8 +201,7 @@ impl Cleaner {
         }
     }
 
-    /// Ends a move that is in the index or has failed. In both cases no other write to these pages
-    /// follows.
+    /// Ends a move that the index has, or that has failed. No other write to these pages follows.
     pub(crate) fn move_applied(&mut self, number: FrameId, segments: &mut Segments) {
         let Some(moved) = self.moves.remove(number) else { unreachable!("a move that has ended") };
         segments.unpin(moved.to, moved.pages);
@@ -227,7 +225,7 @@ fn choose_victim(segments: &mut Segments) -> Option<CleaningJob> {
     })
 }
 
-/// Returns the move to make if the index refers to `chunk` at `page`.
+/// The move for `chunk`, if the index refers to the chunk at `page`.
 pub(crate) fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
     let header = &chunk.header;
     let index = indexes.of(header.account.shard());

@@ -1,13 +1,13 @@
-//! Deliveries: octets stream in, each recipient gets its own copy of the body, and one record per
-//! recipient makes the message visible.
+//! Deliveries: the octets of a message arrive in parts, and each recipient gets a copy of the body.
+//! One record for each recipient makes the message visible.
 //!
 //! Invariants:
-//! - A delivery holds at most one buffer. The octets are copied into the buffer once, and once more
-//!   for each further recipient.
-//! - The last chunk and the record of a recipient are in the same group. All other chunks were
-//!   flushed before.
-//! - Pages stay pinned until no write to them is in flight and their message is visible or given
-//!   up.
+//! - A delivery holds at most one buffer. The octets are copied into this buffer, and are copied
+//!   once more for each further recipient.
+//! - The last chunk of a recipient and its record are in the same group. All other chunks were made
+//!   durable before.
+//! - Pages stay pinned (not free) while a write to them is in flight, and until their message is
+//!   visible or given up.
 
 mod buffer_waiters;
 mod gathering;
@@ -43,11 +43,11 @@ enum Expect {
     Octets,
     /// The flush that covers all chunks except the last.
     ChunksFlushed,
-    /// Journal space and buffers for its last chunks and records.
+    /// Journal space and buffers for the last chunks and the records.
     Gathered,
-    /// The flush of its last group.
+    /// The flush of the last group with a record of the delivery.
     Flushed,
-    /// The end of its writes, because the delivery has been given up.
+    /// The end of the writes in flight, because the delivery was given up.
     Abandoned,
 }
 
@@ -63,12 +63,12 @@ struct Delivery {
     octets: u32,
     /// Space is reserved in the quotas of all recipients.
     is_reserved: bool,
-    /// `chunks`: the number of chunks written for all recipients. `cursor`: the number of
-    /// recipients that have the next chunk.
+    /// `chunks`: the number of chunks that are written for all recipients. `cursor`: the number of
+    /// recipients for which the next chunk is written.
     chunks: u32,
     cursor: usize,
-    /// The pages of these chunks: the page of the first chunk for each recipient, then of the
-    /// second chunk for each recipient, and so on.
+    /// The pages of these chunks: the first chunk's page for each recipient, then the second
+    /// chunk's page for each recipient, and so on.
     pages: Vec<u32>,
     /// The summary of the message, known once the first chunk is complete.
     is_summarized: bool,
@@ -111,7 +111,7 @@ impl Delivery {
         self.summary.clear();
     }
 
-    /// Makes the summary, if the first chunk is being completed (`chunks` is 0).
+    /// Makes the summary when the first chunk is complete (`chunks` is 0).
     fn summarize_once(&mut self, summarize: Summarize) {
         if self.chunks > 0 || core::mem::replace(&mut self.is_summarized, true) {
             return;
@@ -130,11 +130,11 @@ impl Delivery {
         self.conversation = conversation;
     }
 }
-/// Whether a step was possible.
+/// The result of an attempt to take a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StepProgress {
     Done,
-    /// Not yet: a buffer, a segment, or space in the group is missing.
+    /// The step is not possible yet: a buffer, a segment, or space in the group is missing.
     Later,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Deliveries {
     table: FrameTable<Box<Delivery>>,
     #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
     idle: Vec<Box<Delivery>>,
-    /// Deliveries with last chunks and records that can be gathered.
+    /// Deliveries whose last chunks and records can be gathered.
     ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.
     buffer_waiters: BufferWaiters,
@@ -173,7 +173,7 @@ impl Deliveries {
         self.summarize = summarize;
     }
 
-    /// The number of deliveries in progress, including abandoned deliveries with a write in flight.
+    /// The number of deliveries in progress. Abandoned deliveries count while a write is in flight.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -249,7 +249,7 @@ impl Deliveries {
                     self.wait_for_buffer(id.0, awaited, continuation);
                     return Ok(taken);
                 }
-                // The caller may have tried again without being woken.
+                // The caller may have called again although the delivery was not woken.
                 self.stop_waiting_for_buffer(id.0);
             }
         }
@@ -281,8 +281,8 @@ impl Deliveries {
         }
     }
 
-    /// Ends the message: see [`crate::Store::commit`]. `reads_to_come`: the number of reads that
-    /// may still begin.
+    /// Completes the message: see [`crate::Store::commit`]. `reads_to_come`: the number of reads
+    /// that may still begin.
     pub(crate) fn commit(
         &mut self,
         id: DeliveryId,
@@ -337,8 +337,8 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Gives up a delivery. If records of the delivery are gathered, it is delivered nevertheless,
-    /// and this call only removes its continuation.
+    /// Gives up a delivery. If records of the delivery are gathered already, the message is
+    /// delivered nevertheless. Then this call only removes the continuation.
     pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut StoreParts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
@@ -349,7 +349,7 @@ impl Deliveries {
         }
     }
 
-    /// A delivery that the caller knows to be in progress.
+    /// Finds a delivery that must be in progress.
     fn known(&mut self, id: FrameId) -> &mut Delivery {
         match self.table.get_mut(id) {
             Some(delivery) => delivery,
@@ -357,8 +357,8 @@ impl Deliveries {
         }
     }
 
-    /// Makes space for more octets: takes a buffer, changes to a larger buffer, or writes the full
-    /// buffer.
+    /// Makes space for more octets: takes a buffer, exchanges it for a larger one, or writes the
+    /// full buffer.
     fn make_space(
         &mut self,
         id: FrameId,
@@ -388,7 +388,7 @@ impl Deliveries {
         }
     }
 
-    /// Writes the full chunk for each recipient that does not have it yet.
+    /// Writes the full chunk for each recipient that does not have the chunk yet.
     fn write_chunk(
         &mut self,
         id: FrameId,

@@ -1,19 +1,19 @@
-//! The disk owner and its client cores: several cores, each with its shards, share one disk.
-//! Section 12 of `docs/format.md`.
+//! The disk owner and its clients: the stores of several cores, each with some of the shards, share
+//! one disk. Section 12 of `docs/format.md`.
 //!
-//! A disk has one queue for us, so one core owns it. The store of that core is the *disk owner*,
-//! and it opens the disk. The stores of other cores are *clients*. Each client takes over its share
-//! of the shards. From then on the client gathers, writes and applies their changes, as the disk
-//! owner does for its own shards. A client sends requests ([`ClientRequest`]) to the disk owner:
-//! disk requests with their buffers, roots for the superblock, and requests for segments. Each
-//! store requests its flushes. One flush answers all requests that arrived before it was queued.
+//! A disk has one queue for this machine, so one core owns the disk. The store of that core is the
+//! *disk owner*, and it opens the disk. The stores of other cores are *clients*. Each client takes
+//! over its share of the shards. Then it gathers, writes and applies the changes of these shards
+//! itself. A client sends requests ([`ClientRequest`]) to the disk owner: disk requests with their
+//! buffers, roots for the superblock, and requests for segments. Each store requests its own
+//! flushes. A flush answers all requests that arrived before it was queued.
 //!
 //! Invariants:
-//! - At most one flush is in flight. It was queued after all writes of the stores that it answers
+//! - At most one flush is in flight. When it was queued, the writes of all stores that it answers
 //!   had completed.
-//! - A superblock is written only when the version before it is durable. No request is answered
-//!   before the new version is durable too.
-//! - Once a flush or a superblock has failed, no flush succeeds before a retry: see `retry`.
+//! - A superblock is written only when the version before it is durable. A request that needs the
+//!   new version is answered only when that version is durable.
+//! - After a flush or a superblock has failed, no flush succeeds until a retry (module `retry`).
 //! - A segment that belongs to a client, free or not, belongs to no other store.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
@@ -26,9 +26,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken};
 
-/// Free segments that a client wants above its reserve.
+/// The number of free segments, above its reserve, that a client keeps ready.
 const AHEAD: u32 = 2;
-/// A client with more free segments than this above its reserve gives some back.
+/// A client with more free segments than this, above its reserve, gives some back.
 const AHEAD_MAX: u32 = 3 * AHEAD;
 
 /// A request from a client core to the disk owner. Requests are delivered in the order in which
@@ -54,7 +54,7 @@ pub(crate) enum DiskRequestKind {
 #[derive(Debug)]
 pub(crate) enum NoticeKind {
     Disk(DiskCompletion),
-    /// The segments that belong to the client from now on, and the number of segments that the disk
+    /// Segments that belong to the client from now on, and the number of segments that the disk
     /// owner could still lend.
     Segments(Vec<SegmentIndex>, u32),
     /// Whether half of the disk is in use.
@@ -119,7 +119,7 @@ enum SegmentRequest {
     #[default]
     No,
     Yes,
-    /// The disk owner has no segments, and remembers the request.
+    /// The disk owner has no free segment, and will send segments later.
     NoneLeft,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Flushed {
     pub(crate) result: Result<(), WhyReadOnly>,
 }
 
-/// The parts that are needed to write a superblock.
+/// The values that are needed to write a superblock.
 pub(crate) struct Slots<'a> {
     pub(crate) backing: &'a mut DiskQueue,
     pub(crate) superblock: &'a mut Superblock,
@@ -152,8 +152,8 @@ impl DiskOwner {
         notices.push_back(OwnerNotice(kind));
     }
 
-    /// Begins a flush for all requesters, unless a flush is in flight. After a failure the flush
-    /// ends at once.
+    /// Begins a flush for all stores that have requested one, unless a flush is in flight. If the
+    /// disk has failed, the flush ends at once.
     fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         if self.superblock_write != SuperblockWrite::Idle || self.requesters.is_empty() {
             return None;
@@ -224,7 +224,7 @@ impl DiskOwner {
         Flushed { is_for_own, result }
     }
 
-    /// Gives a client up to `count` segments. A client that gets none waits for the next free
+    /// Lends a client up to `count` segments. If none is free, the client waits for the next free
     /// segments.
     fn lend_segments(
         &mut self,
@@ -233,8 +233,8 @@ impl DiskOwner {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        // After a failure, a group on the disk that has no fence yet may name a segment that is
-        // free in memory.
+        // After a failure, a group on the disk without a fence may name a segment that is free in
+        // memory. So nothing is lent until the store serves again.
         let spare = if is_serving { segments.spare() } else { 0 };
         let granted: Vec<SegmentIndex> =
             (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
@@ -255,7 +255,7 @@ impl DiskOwner {
         }
     }
 
-    /// Tells all clients when half of the disk is in use, and when it is no longer.
+    /// Tells all clients when half of the disk becomes used, and when less than half is used again.
     fn tell_of_use(&mut self, segments: &Segments) {
         let is_half_full = segments.is_half_full();
         if is_half_full != self.is_half_full {
@@ -271,7 +271,7 @@ impl DiskClient {
         self.requests.push_back(ClientRequest(kind));
     }
 
-    /// Requests segments in advance, or gives back a segment that other cores may need.
+    /// Requests segments before they are needed, or gives back a segment that other cores may need.
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
         if free < reserve + AHEAD && self.requested == SegmentRequest::No {
@@ -342,7 +342,7 @@ impl StoreRole {
         }
     }
 
-    /// Makes all other stores read-only, because this store has become read-only.
+    /// Makes the stores of all other cores read-only, because this store has become read-only.
     pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {
             StoreRole::DiskOwner(owner) => {
@@ -383,14 +383,14 @@ impl StoreRole {
         }
     }
 
-    /// Whether this store may still get a segment: it is a client, and the disk owner has not
-    /// answered that it has none.
+    /// Whether this store may still get a segment. It must be a client, and the disk owner must not
+    /// have answered that no segment is free.
     pub(crate) fn awaits_segments(&self) -> bool {
         matches!(self, StoreRole::Client(client) if client.requested != SegmentRequest::NoneLeft)
     }
 
-    /// At the end of a turn: requests segments in advance, or gives segments to the stores that
-    /// wait.
+    /// Ends a turn. A client requests or gives back segments. The disk owner lends free segments to
+    /// the clients that wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
             StoreRole::DiskOwner(owner) => {
@@ -415,8 +415,8 @@ impl StoreRole {
         owner.lend_segments(core, count, segments, is_serving);
     }
 
-    /// Takes over the segments `granted` by the disk owner. `left`: the number that it could still
-    /// lend.
+    /// Takes over the segments `granted` by the disk owner. `left`: the number of segments that the
+    /// disk owner could still lend.
     pub(crate) fn segments_arrived(
         &mut self,
         granted: Vec<SegmentIndex>,
@@ -432,7 +432,7 @@ impl StoreRole {
         segments.set_elsewhere(left);
     }
 
-    /// Stores the disk owner's notice whether half of the disk is in use.
+    /// Handles the disk owner's notice whether half of the disk is in use.
     pub(crate) fn half_full_changed(&mut self, is_half_full: bool) {
         let StoreRole::Client(client) = self else {
             unreachable!("a disk owner that is told about its disk")
@@ -449,7 +449,7 @@ impl StoreRole {
         }
     }
 
-    /// Returns the completion of a client's read or write, with the client's token, to the client.
+    /// Returns a completed read or write to the client, with the client's token.
     pub(crate) fn client_request_done(&mut self, core: CoreId, completion: DiskCompletion) {
         let StoreRole::DiskOwner(owner) = self else {
             unreachable!("a request completed by a client")
@@ -471,7 +471,7 @@ impl StoreRole {
     /// The next request of this client to the disk owner.
     pub(crate) fn next_client_request(&mut self, backing: &mut DiskQueue) -> Option<ClientRequest> {
         let StoreRole::Client(client) = self else { return None };
-        // Roots are sent first, so that a root precedes the flush that covers it.
+        // Roots are sent first, because a flush must cover the roots that precede its request.
         client
             .requests
             .pop_front()
@@ -484,7 +484,7 @@ impl StoreRole {
     }
 }
 
-/// The number of free segments that a client with this reserve begins with.
+/// The number of free segments that a new client with this reserve gets.
 pub(crate) fn free_to_begin_with(reserve: u32) -> u32 {
     reserve + AHEAD
 }

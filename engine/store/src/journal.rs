@@ -2,8 +2,9 @@
 //! in flight.
 //!
 //! Invariants:
-//! - A journal has at least one segment: the segment for its next block, or for its next link.
-//! - From the first write of a group until the group is durable, the journal can go back to its
+//! - A journal has at least one segment. The next block, or the next link, goes into its last
+//!   segment.
+//! - From the first write of a group until the group is durable, the journal can return to its
 //!   position before the group.
 
 use crate::block::BlockHeader;
@@ -14,9 +15,9 @@ use crate::types::AccountId;
 use crate::walk::{UnfinishedCheckpoint, WalkCursor};
 use alloc::vec::Vec;
 
-/// Added to the sequence of a damaged journal: more blocks than any journal has. So every later
-/// opening sees a gap until a checkpoint is durable, even if the disk can read the lost blocks
-/// again.
+/// A damaged journal skips this many sequence numbers: more than any journal has blocks. So each
+/// later opening sees the gap until a checkpoint is durable, even if the disk can read the lost
+/// blocks again by then.
 const SEQUENCES_SKIPPED: u64 = 1 << 24;
 
 /// The state that is needed to append to a shard's journal.
@@ -30,11 +31,12 @@ pub(crate) struct Journal {
     previous: u64,
     /// The number of blocks since the root.
     blocks: u32,
-    /// The next block goes into a new segment, even if the last segment has space.
+    /// The next block goes into a new segment, even if the last segment has free places.
     fresh_segment: bool,
-    /// No block that an earlier life left on the disk can continue the journal.
+    /// The journal has a fence here, or needs none: no block of an earlier life (the time from one
+    /// opening of the disk to the next) can continue it.
     fenced: bool,
-    /// The last durable position, while later blocks are in flight.
+    /// The last durable position. `None` if no later block is in flight.
     mark: Option<JournalPosition>,
     unfinished: Option<UnfinishedCheckpoint>,
 }
@@ -66,7 +68,7 @@ impl Journal {
         }
     }
 
-    /// The segments since the root, oldest first.
+    /// The segments since the root, from the oldest to the newest.
     pub(crate) fn chain(&self) -> &[SegmentIndex] {
         &self.chain
     }
@@ -108,7 +110,8 @@ impl Journal {
         if self.fresh_segment { 0 } else { geometry.link_place() - self.place }
     }
 
-    /// Whether the journal continues at a place where an earlier life may have left blocks.
+    /// Whether a fence must be written first: an earlier life may have left blocks at the next
+    /// place.
     pub(crate) fn needs_fence(&self, geometry: Geometry) -> bool {
         !self.fenced && !self.is_full(geometry)
     }
@@ -118,7 +121,7 @@ impl Journal {
         header.sequence == self.sequence && header.previous == self.previous
     }
 
-    /// The header of the next block, in the group that is given by its first sequence and its size.
+    /// The header of the next block. The group is given by its first sequence number and its size.
     pub(crate) fn header(
         &self,
         shard: ShardId,
@@ -133,8 +136,8 @@ impl Journal {
         }
     }
 
-    /// To be called before the next block or link is written. The journal can go back to its
-    /// present position until that write is durable.
+    /// Must be called before the next block or link is written. Until that write is durable, the
+    /// journal can return to its present position.
     pub(crate) fn writes(&mut self) {
         if self.mark.is_none() {
             let Journal { place, sequence, previous, blocks, fresh_segment, .. } = *self;
@@ -149,8 +152,8 @@ impl Journal {
         }
     }
 
-    /// Notes that no block of an earlier life can continue the journal. Returns whether this is
-    /// new.
+    /// Notes that no block of an earlier life can continue the journal. Returns whether this was
+    /// unknown before.
     pub(crate) fn note_fenced(&mut self) -> bool {
         !core::mem::replace(&mut self.fenced, true)
     }
@@ -175,7 +178,7 @@ impl Journal {
         self.fenced = true;
     }
 
-    /// Replaying: looks for a later block in the next segment, until [`Journal::looks_back`].
+    /// For a replay: looks for a later block in the segment `next`, until [`Journal::looks_back`].
     pub(crate) fn looks_into(&mut self, next: SegmentIndex) {
         self.chain.push(next);
     }
@@ -184,15 +187,15 @@ impl Journal {
         self.chain.pop();
     }
 
-    /// Replaying: continues with a later block, because the blocks before it are lost.
+    /// For a replay: continues with a later block, because the blocks before it are lost.
     pub(crate) fn continue_at(&mut self, place: u32, later: &BlockHeader) {
         self.place = place;
         self.sequence = later.sequence;
         self.previous = later.previous;
     }
 
-    /// Replaying: notes that the group at the position `before` begins a checkpoint. A checkpoint
-    /// at the root is complete, a later one is unfinished.
+    /// For a replay: notes that the group at the position `before` begins a checkpoint. A
+    /// checkpoint at the root is complete. A later checkpoint is unfinished.
     pub(crate) fn found_checkpoint(&mut self, before: &Journal) {
         self.unfinished = (before.blocks > 0).then(|| UnfinishedCheckpoint {
             root: before.root(),
@@ -201,14 +204,15 @@ impl Journal {
         });
     }
 
-    /// Replaying: notes the position that the walk of the unfinished checkpoint has reached.
+    /// For a replay: notes how far the walk of the unfinished checkpoint has come.
     pub(crate) fn found_walk(&mut self, cursor: WalkCursor) {
         if let Some(unfinished) = &mut self.unfinished {
             unfinished.cursor = cursor;
         }
     }
 
-    /// Replaying: notes the end of the journal. A damaged journal needs a whole checkpoint.
+    /// For a replay: notes the end of the journal. A damaged journal needs a new checkpoint from
+    /// its start.
     pub(crate) fn has_ended(&mut self, is_damaged: bool) {
         if is_damaged {
             self.sequence += SEQUENCES_SKIPPED;
@@ -218,14 +222,15 @@ impl Journal {
         self.fenced = false;
     }
 
-    /// Forgets the unfinished checkpoint if it cannot be continued with this index. If malformed
-    /// records are kept, the checkpoint may lack them.
+    /// Forgets the unfinished checkpoint if it cannot be continued with this index. It may lack the
+    /// malformed records that the index keeps.
     pub(crate) fn check_checkpoint(&mut self, index: &Index) {
         let keeps_records = index.kept().next().is_some();
         self.unfinished.take_if(|one| keeps_records || !one.cursor.is_in(index));
     }
 
-    /// The number of blocks since the unfinished checkpoint began; 0 without such a checkpoint.
+    /// The number of blocks since the unfinished checkpoint began. 0 if no checkpoint is
+    /// unfinished.
     pub(crate) fn unfinished_blocks(&self) -> u32 {
         self.unfinished.map_or(0, |unfinished| self.blocks - unfinished.blocks_before)
     }
@@ -295,8 +300,9 @@ impl Journal {
         self.mark.is_some()
     }
 
-    /// Goes back to the last durable position. Calls `released` with each segment that was linked
-    /// since then. The next write needs a fence, and the mark stays until that write is durable.
+    /// Returns to the last durable position. Calls `released` with each segment that was linked
+    /// since then. The next write needs a fence. The journal keeps this position until that write
+    /// is durable.
     pub(crate) fn goes_back(&mut self, mut released: impl FnMut(SegmentIndex)) {
         let Some(mark) = &mut self.mark else { return };
         for _ in 0..core::mem::take(&mut mark.linked) {

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A shard with gathered records is dirty until the records are in a group.
-//! - The gathered records of one shard fit a group, together with those of a checkpoint and of
-//!   pending metadata changes.
+//! - The gathered records of a shard fit into one group, together with records of a checkpoint and
+//!   of pending metadata changes.
 
 use crate::block::{self, RECORDS_MAX};
 use crate::frame;
@@ -27,11 +27,11 @@ use tasks::Continuation;
 
 /// The most bytes of records gathered in one shard. Further records wait for the next group.
 const GATHERED_BYTES_MAX: usize = 24 * 1024;
-/// The most blocks by which a journal may exceed twice the need of its index before a checkpoint is
-/// due.
+/// The slack: a checkpoint is due when a journal has more blocks than twice the need of its index
+/// plus the slack. The slack is at most this number of blocks.
 const SLACK_BLOCKS: u32 = 256;
-/// The number of disk pages that allow one such block. At least the blocks of two segments are
-/// allowed, but at most [`SLACK_BLOCKS`].
+/// The slack is one block for each so many pages of the disk. It is at least the blocks of two
+/// segments, but at most [`SLACK_BLOCKS`].
 const SLACK_PAGES: u32 = 2048;
 
 #[derive(Default)]
@@ -50,8 +50,8 @@ pub(crate) struct Journals {
     shards: PerShard<Shard>,
     /// The shards with gathered records.
     dirty: ShardSet,
-    /// The shards that need a checkpoint because their journal holds a damaged copy, or segments
-    /// that are needed elsewhere.
+    /// The shards that need a checkpoint. Their journal has a damaged copy, or has segments that
+    /// are needed elsewhere.
     heal: ShardSet,
     /// The shards with an unfinished checkpoint in their journal.
     unfinished: ShardSet,
@@ -92,8 +92,8 @@ impl Journals {
         self.dirty
     }
 
-    /// The shards to check for a due checkpoint: those with gathered records, those to repair, and
-    /// those with an unfinished checkpoint.
+    /// The shards for which a checkpoint may be due: with gathered records, with a journal to
+    /// repair, or with an unfinished checkpoint.
     #[inline]
     pub(crate) fn candidates(&self) -> ShardSet {
         self.dirty.or(self.heal).or(self.unfinished)
@@ -157,8 +157,8 @@ impl Journals {
         }
     }
 
-    /// Makes a checkpoint due in each shard with more journal segments than its index needs, also
-    /// in shards without writes. To be called when a body has found no free segment.
+    /// Makes a checkpoint due in each shard whose journal has more segments than its index needs,
+    /// even if the shard has no writes. To be called when a body has found no free segment.
     pub(crate) fn shorten(&mut self, indexes: &Indexes, segments: &Segments) {
         let due: ShardSet = ShardId::all()
             .filter(|shard| self.is_due(*shard, indexes.of(*shard), segments))
@@ -169,8 +169,8 @@ impl Journals {
     /// The number of free segments that deliveries to these shards must leave alone. Section 8 of
     /// `docs/format.md`.
     ///
-    /// The largest checkpoint counts twice. Each life that continues an unfinished checkpoint adds
-    /// fences to it, and the changes of that time.
+    /// The largest checkpoint counts twice. If several lives continue an unfinished checkpoint,
+    /// each of them adds its fences and its changes to the journal.
     pub(crate) fn reserve_of(
         &self,
         shards: ShardSet,

@@ -1,9 +1,11 @@
 //! The lanes that read a disk while it is opened: each lane reads one piece at a time.
 //!
 //! Invariants:
-//! - The lanes bound the reads in flight. A piece that cannot be read is read again page by page.
+//! - The number of lanes limits the reads in flight. A piece with an unreadable page is read again
+//!   page by page.
 //! - A page counts as unreadable only after several failures, each between two successful probes. A
-//!   probe is the read of a random page. So a disk that fails all reads for a while loses nothing.
+//!   probe is the read of a random page, which shows whether the disk works at all. So a disk that
+//!   fails all reads for a while loses nothing.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
 use crate::layout::{PAGE_BYTES, Page};
@@ -47,10 +49,9 @@ pub(crate) struct DiskPiece {
     unreadable: u8,
     /// The number of pages that are being read one by one.
     left: u8,
-    /// The number of times that the unreadable pages failed between two successful probes, and the
-    /// failures that were assumed at first.
+    /// The failures so far: the assumed failures, and each failure between two successful probes.
     failures: u8,
-    /// The unreadable pages were last requested after a successful probe.
+    /// The last probe was successful, and the unreadable pages were requested again after it.
     was_probe_read: bool,
 }
 
@@ -173,8 +174,9 @@ impl Lanes {
     }
 
     /// Takes in the result of a probe. After a successful probe, a lane that waits reads its
-    /// unreadable pages again. If the probe before was successful too, the failure between both
-    /// counts. Returns true if that was the last failure: the lane's piece is then complete.
+    /// unreadable pages again. If the probe before it was successful too, the pages have failed
+    /// between the two probes, and this failure counts. Returns true if it was the last failure:
+    /// the lane's piece is then complete.
     pub(crate) fn probe_read(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
         let Some(piece) = self.of(lane) else { return false };
         if !ok {

@@ -1,15 +1,15 @@
 //! Pending metadata changes: creating, renaming and removing mailboxes, moving messages between
 //! mailboxes, and notes of an account.
 //!
-//! Other changes become records at once, whatever else is in flight. These changes must read the
-//! index first: whether a name is free, which flags a message has, where its body is, how many
-//! notes exist. So they wait in their shard until a group is made. At that time nothing is in
+//! Other changes become records at once, even while a group is in flight. The changes in this file
+//! depend on the index: on free names, on flags of a message, on the place of its body, or on the
+//! number of notes. So they wait in their shard until a group is made. At that time no group is in
 //! flight, and the index is equal to the disk. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A group has one such change for each account, so no change misses the effect of another
-//!   change.
-//! - A `filed` record has all the fields of its message. A replay may reach the record before it
+//! - A group has at most one such change for each account. So each change sees the effects of all
+//!   earlier changes.
+//! - A `filed` record has all the fields of its message. The replay may reach this record before it
 //!   knows the mailbox that the message leaves.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
@@ -33,10 +33,10 @@ pub const MAILBOX_NAME_MAX: usize = 255;
 
 /// The most changes that wait in one shard.
 pub(crate) const METADATA_CHANGES_MAX: usize = 64;
-/// The most bytes of records that changes make in one group, without the records of the last
-/// message.
+/// The most bytes of records that these changes make in one group. The records of the last message
+/// are not included.
 const METADATA_CHANGES_BYTES: usize = 12 * 1024;
-/// The most blocks that these records take. A block may have as much unused space as the record
+/// The most blocks that these records take. A block may have an unused rest, as long as the record
 /// that did not fit.
 pub(crate) const METADATA_CHANGES_BLOCKS: u32 =
     ((METADATA_CHANGES_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
@@ -71,8 +71,8 @@ impl MetadataChange {
         self.continuation
     }
 
-    /// Appends the records of the change. The index changes when the records are durable. Only UIDs
-    /// and MODSEQs are assigned at once.
+    /// Appends the records of the change. The index changes when the records are durable. Only new
+    /// UIDs and MODSEQs are assigned in the index at once.
     fn carry_out(
         &self,
         index: &mut Index,
@@ -106,8 +106,8 @@ impl MetadataChange {
 }
 
 /// Turns the pending changes of a shard into records, one change for each account, until the
-/// records fill their part of a group. The other changes keep waiting. The caller of each refused
-/// change is woken.
+/// records fill their part of a group. The remaining changes wait. The caller of a refused change
+/// is woken.
 pub(crate) fn carry_out(
     changes: &mut VecDeque<MetadataChange>,
     index: &mut Index,
@@ -145,8 +145,8 @@ fn create(
     if account.mailboxes().count() >= MAILBOXES_MAX || id == u32::MAX {
         return Err(Refusal::TooMany);
     }
-    // Numbers and time only grow. So a new mailbox with the same name is never mistaken for the old
-    // mailbox.
+    // The number and the time only grow, and so does UIDVALIDITY. So clients never mistake a new
+    // mailbox for an old mailbox with the same name.
     let uid_validity = now.saturating_add(id);
     record::put_mailbox(out, account.id(), id, uid_validity, (1, 0), name);
     Ok(MailboxId(id))
@@ -187,7 +187,8 @@ fn move_messages(
     }
     let (mut last, mut next, end) = (0u32, first, first + target.uids_left());
     for range in uids {
-        // Ranges may overlap, and the message with the highest possible UID may have been moved.
+        // The ranges may overlap. The highest possible UID may have been moved: then nothing is
+        // above it.
         let Some(above) = last.checked_add(1) else { break };
         let requested = source.messages().iter_from(range.first.0.max(above));
         for entry in requested.take_while(|entry| entry.uid <= range.last.0) {

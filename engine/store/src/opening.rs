@@ -1,13 +1,13 @@
-//! Opening a disk: superblocks, journals, a last flush. Formatting a blank disk. Sections 3, 4 and
-//! 9 of `docs/format.md`.
+//! Opening a disk: reads the superblocks, replays the journals, and makes a last flush. A blank
+//! disk is formatted. Sections 3, 4 and 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Nothing is written to a disk that is not blank and has no superblock of a known format.
-//! - Slot 3 of a blank disk is written first. So a power cut leaves a blank disk or a valid slot.
-//! - Opening twice gives the same result: changes are gathered and written as a group like any
-//!   other. Only the superblock may be written before that, and only after the version that was
-//!   read is durable. That version may be only in the device's cache, from a life that ended
-//!   without a power cut.
+//! - A disk without a superblock of a known format is written only if it is blank.
+//! - Formatting writes slot 3 first. So after a power cut the disk is blank or has a valid slot.
+//! - Opening twice gives the same result. The changes of opening are gathered and written as a
+//!   group like other changes. Only the superblock may be written before that, after a flush has
+//!   made the version durable that was read. If the last life ended without a power cut, that
+//!   version may be only in the device's cache.
 
 mod blank;
 mod superblocks;
@@ -33,19 +33,19 @@ use machine::Sector;
 use sometimes::sometimes;
 use superblocks::DiskContent;
 
-/// The number of superblock versions that must be written until all four slots have one of them.
+/// The number of versions that must be written until each of the four slots has a new version.
 const RENEWALS_OF_ALL_SLOTS: u8 = 2;
 
 enum Phase {
-    /// The number of pieces that have not been read.
+    /// The number of pieces that have not been read yet.
     Superblocks(usize),
     LookingForUse(BlankCheck),
-    /// The number of slots that have not been written, and whether they are the last slots.
+    /// The number of slots that have not been written yet, and whether they are the last slots.
     Formatting(usize, bool),
-    /// The number of lanes that replay journals.
+    /// The number of lanes that still replay journals.
     Replaying(usize),
     Rebuilding(Rebuild),
-    /// The number of slots of another superblock version that have not been written.
+    /// The number of slots of another superblock version that have not been written yet.
     Renewing(u8),
     LastFlush,
     /// Opening is over, and the store has this state.
@@ -59,7 +59,7 @@ pub(crate) struct DiskOpening {
     inspect: bool,
     /// The disk was blank.
     is_new: bool,
-    /// The pages of the disk, or of a smaller store that was found on it.
+    /// The number of pages of the disk, or of a smaller store that was found on the disk.
     disk_pages: u32,
     lanes: Lanes,
     replays: [Option<Box<Replay>>; LANES],
@@ -71,7 +71,7 @@ pub(crate) struct DiskOpening {
     dropped: Vec<Dropped>,
     /// The number of superblock versions to write before the store serves.
     renewals: u8,
-    /// A disk of an earlier format must be converted to the newest format.
+    /// The disk has an earlier format, and must be converted to the newest format.
     wants_newest_format: bool,
     /// This life converts the disk, or completes an interrupted conversion.
     is_converted: bool,
@@ -100,7 +100,7 @@ impl DiskOpening {
         opening
     }
 
-    /// Reads the pages around the segments.
+    /// Reads the pages outside of the segments: the superblock slots and their surroundings.
     fn read_superblocks(&mut self, parts: &mut StoreParts) {
         let (pieces, patience) = (superblock_pieces(self.disk_pages), self.patience());
         self.phase = Phase::Superblocks(pieces.len());
@@ -142,14 +142,14 @@ impl DiskOpening {
         matches!(self.phase, Phase::Rebuilding(_))
     }
 
-    /// Reads the unreadable pages again, if the disk can read another page.
+    /// Reads a random page. If the disk can read it, the unreadable pages are read again.
     pub(crate) fn read_again(&mut self, parts: &mut StoreParts) {
         if self.is_probing || self.unreadable().is_none() {
             return;
         }
         self.is_probing = true;
-        // A different page each time: a page may be bad itself, or come from a cache while the disk
-        // fails.
+        // Each probe reads another page. A fixed page may be bad itself, or may come from a cache
+        // while the disk fails.
         let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
         parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Probe);
     }
@@ -195,7 +195,7 @@ impl DiskOpening {
 
     fn renewed(&mut self, ok: bool, left: u8, parts: &mut StoreParts) {
         match left {
-            // The content of the slots is unknown.
+            // After a failed flush nobody knows what the slots contain.
             _ if !ok => self.phase = Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
             0 => self.flush_last(parts),
             left => self.phase = Phase::Renewing(left),
@@ -259,7 +259,8 @@ impl DiskOpening {
 
     fn superblocks_read(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         match superblocks::content(&self.lanes, self.disk_pages) {
-            // The disk has grown: slots 2 and 3 are at its former end.
+            // The disk has grown since it was formatted: slots 2 and 3 are at the former end of the
+            // disk.
             Ok(DiskContent::Store { superblock, .. })
                 if superblock.geometry.pages < self.disk_pages =>
             {
@@ -274,7 +275,7 @@ impl DiskOpening {
                 is_partly_converted,
             }) => {
                 self.renewals = match superblock.format {
-                    // A conversion may have been interrupted. No slot may keep format 3.
+                    // A power cut may have interrupted a conversion. All slots must get format 4.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
                     Format::Three | Format::Four => u8::from(has_other_roots),
                 };
@@ -394,7 +395,7 @@ impl DiskOpening {
         parts.journals.begin(shard, journal);
     }
 
-    /// Ends the replays of a lane. After the last lane, each segment gets its owner.
+    /// Ends the work of a lane without another journal. After the last lane, segments get owners.
     fn lane_replayed(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else {
             unreachable!("a lane that replays too late")
@@ -428,7 +429,7 @@ impl DiskOpening {
         }
     }
 
-    /// Prepares the index, which is complete, for serving.
+    /// Prepares the complete index for serving.
     fn index_complete(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         drop_torn(core::mem::take(&mut self.dropped), parts);
         parts.indexes.opened(&mut parts.random, findings);
@@ -450,8 +451,8 @@ impl DiskOpening {
         parts.backing.flush();
     }
 
-    /// Writes the superblock again in the slots of the version before. That version refers to
-    /// segments that will be reused, or has an earlier format.
+    /// Writes the superblock again, into the slots of the previous version. The previous version
+    /// refers to segments that will be reused, or has an earlier format.
     fn renew(&mut self, parts: &mut StoreParts) {
         self.renewals -= 1;
         let StoreParts { superblock, random, backing, .. } = parts;
@@ -484,9 +485,9 @@ fn claim_bodies(shard: ShardId, parts: &mut StoreParts, findings: &mut Findings)
     }
 }
 
-/// Journals the removal of torn messages, before later groups make them look acknowledged. Until
-/// the removal is durable, the pages of the messages are not free. If the disk returned wrong bytes
-/// only for a while, the next opening may find the messages intact.
+/// Journals the removal of torn messages. A later group would make them look acknowledged, so the
+/// removal precedes it. Until it is durable, their pages are not free. If the disk returned wrong
+/// bytes only for a while, the next opening may find the messages intact.
 fn drop_torn(dropped: Vec<Dropped>, parts: &mut StoreParts) {
     for mut torn in dropped {
         sometimes!(TornMessageDropped);

@@ -1,11 +1,12 @@
 //! Rebuilds shards with a damaged journal from the chunks of bodies. Section 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Only messages with valid chunks throughout are restored. A message gets the UID in its last
-//!   chunk, if that UID is free.
-//! - UIDs that a lost record may have used are not used again.
-//! - The segments that journals and compaction need stay free, because deleting needs them. So the
-//!   newest messages are restored first.
+//! - Only a message whose chunks are all valid is restored. The message gets the UID that its last
+//!   chunk names, if that UID is free.
+//! - A rebuild skips UIDs, so that a UID of a lost record is not used again.
+//! - Enough segments stay free for journals and compaction. Without them, no message could be
+//!   deleted. If the free segments do not suffice for all messages, the newest messages are
+//!   restored.
 
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, ChunkHeader, chunks_of, pages_of_chunk, pages_to_next};
@@ -24,10 +25,11 @@ use crate::types::{AccountId, Place, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// The number of UIDs that are skipped in each mailbox of a damaged shard.
+/// The number of UIDs that are skipped in each mailbox of a damaged shard: lost records may have
+/// used them.
 const UIDS_SKIPPED: u32 = 1024;
 
-/// The bits of a GUID number that count up in each shard.
+/// The bits of a GUID that hold a number. Each shard increments this number for each message.
 const GUID_NUMBER: u64 = (1 << 42) - 1;
 
 /// The chunks of one message that were found.
@@ -37,21 +39,21 @@ struct MessageChunks {
     chunks: BTreeMap<u32, ChunkCopy>,
 }
 
-/// A copy of a chunk. Compaction may have left several. The greatest copy counts: the copy at the
-/// place that the index knows, or else the copy at the highest page.
+/// A copy of a chunk. Compaction may have left several copies of a chunk. The greatest copy is
+/// used: the copy at the place that the index knows, or else the copy at the highest page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct ChunkCopy {
     is_at_known_place: bool,
     page: Page,
 }
 
-/// The scan of all segments that do not belong to a journal. Each lane scans another segment.
+/// The scan of all segments outside of journals. Each lane scans a different segment.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     /// The shards to rebuild.
     damaged: ShardSet,
     patience: Patience,
-    /// The first segment that no lane has begun.
+    /// The first segment that no lane has started to scan.
     next: u32,
     cursors: [Option<LaneCursor>; LANES],
     found: BTreeMap<(AccountId, u64), MessageChunks>,
@@ -76,12 +78,13 @@ impl Rebuild {
         Lanes::all().for_each(|lane| self.read_next(lane, lanes, parts));
     }
 
-    /// Whether everything has been read.
+    /// Whether all lanes have finished.
     pub(crate) fn is_read(&self) -> bool {
         self.cursors.iter().all(Option::is_none)
     }
 
-    /// Lets a lane read on, in its segment or in the next segment that no lane has begun.
+    /// Lets a lane continue to read: in its segment, or in the next segment that no lane has
+    /// started.
     fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut StoreParts) {
         let geometry = parts.segments.geometry();
         let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else {
@@ -113,7 +116,7 @@ impl Rebuild {
                     self.take_in(&chunk.header, ChunkCopy { is_at_known_place, page });
                     chunk.pages
                 }
-                // The chunk may continue after the piece.
+                // The next piece may have the rest of the chunk.
                 None if taken > 0 && chunk::may_begin(rest, page) => break,
                 None => pages_to_next(rest, page),
             };
@@ -138,8 +141,8 @@ impl Rebuild {
         }
     }
 
-    /// Restores the messages that were found and are missing in the index. Corrects the places of
-    /// the messages that were found and are in the index.
+    /// Adds the found messages that the index lacks to the index. Corrects the places of the found
+    /// messages that the index has.
     pub(crate) fn complete_index(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let (mut missing, known): (Vec<_>, Vec<_>) = core::mem::take(&mut self.found)
             .into_iter()
@@ -189,8 +192,8 @@ impl Rebuild {
         }
     }
 
-    /// The number of free segments needed with `restored` more messages in the index: for the links
-    /// and checkpoints of damaged shards, and for compaction.
+    /// The number of segments that must stay free with `restored` more messages in the index.
+    /// Damaged shards need them for links and checkpoints, and compaction needs some.
     fn segments_needed(&self, parts: &StoreParts, restored: u64) -> u32 {
         let places = parts.segments.geometry().places();
         let blocks = |shard| parts.indexes.of(shard).checkpoint_blocks();
@@ -201,7 +204,7 @@ impl Rebuild {
     }
 }
 
-/// The number of free segments, of which a rebuild may take some.
+/// The number of free segments. A rebuild may take only some of them.
 struct Spare<'a> {
     free: &'a mut u32,
     /// The number of segments that must stay free.
@@ -217,9 +220,10 @@ impl Spare<'_> {
     }
 }
 
-/// Corrects the places of a message that the index has. The record of a move by compaction may be
-/// lost. Then another body may be at the place that the index knows. A place that still has the
-/// chunk is kept. Returns false if a chunk would need a segment that must stay free.
+/// Corrects the places of the chunks of a message that the index has. Compaction may have moved a
+/// chunk, and the record of the move may be lost. Then another body may be at the place that the
+/// index knows. If that place still has the chunk, it is kept. Returns false if a found chunk is in
+/// a free segment that must stay free.
 fn correct_places(
     parts: &mut StoreParts,
     account: AccountId,
@@ -271,8 +275,8 @@ fn lacks(parts: &StoreParts, account: AccountId, guid: u64, found: &MessageChunk
 enum NotBack {
     /// The mailbox of the message has no UID left.
     NoUid,
-    /// A chunk of the message is at a page that cannot hold it. The page, and the UID of the
-    /// message.
+    /// A chunk of the message is at a page that cannot hold it. The values are the page and the UID
+    /// of the message.
     Misplaced(Page, Uid),
 }
 
@@ -306,7 +310,7 @@ fn bring_back(
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
     let entry = MessageEntry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
-    // If the chunk has another UID than the index, the index must know the place by the GUID.
+    // The index takes the UID from the chunk, unless it stores the message with its places by GUID.
     if pages.len() > 1 || uid != last.uid {
         index.announce(guid, 0, pages.iter().copied());
     }
@@ -330,7 +334,7 @@ impl MessageChunks {
         Some(Place { mailbox: header.mailbox, uid: header.last?.uid })
     }
 
-    /// The number of free segments that contain these copies.
+    /// The number of free segments that the copies of the chunks are in.
     fn unclaimed(&self, segments: &Segments) -> u32 {
         let copies = self.chunks.values();
         let free: BTreeSet<_> = copies.filter_map(|copy| segments.unclaimed(copy.page)).collect();

@@ -1,15 +1,14 @@
-//! The replay of one shard's journal, from its root to its end. Section 4 of `docs/format.md`.
+//! The replay of one shard's journal, from its root to its end. Each block is stored twice, in the
+//! two pages of a *place*. Section 4 of `docs/format.md`.
 //!
 //! Invariants:
 //! - A group is applied completely and in order, or not at all.
 //! - The end is never mistaken for damage, nor damage for the end. A later group proves that a
-//!   missing block was durable. A place that cannot be read may hold such a group, and counts as
-//!   damage.
+//!   missing block was durable. An unreadable place may hold such a group, and counts as damage.
 //! - Both copies of a block may be valid and differ. Then an earlier life began a group there, and
 //!   one copy is its fence. The blocks that follow tell which copy is right.
-//! - A record of an unknown kind in a complete group ends the replay: this program cannot use the
-//!   disk.
-//! - The replay requests pieces and is called again with them. It holds at most one group.
+//! - A record of an unknown kind in a complete group ends the replay: the disk cannot be used.
+//! - The replay requests pieces, and is called again with them. It holds at most one group.
 
 mod last_group;
 

@@ -1,22 +1,21 @@
 //! Resuming service after a failed write or flush. Section 10 of `docs/format.md`.
 //!
-//! It is unknown whether the disk has the data that was in flight when it failed. Every caller that
-//! waited for this data was refused. The index holds what was durable before. So the store takes
-//! each journal back, in memory, to its last durable position, and begins a new life there. The
-//! store writes a fence in the place of the failed group's first block. The result is the same as
-//! after a power cut that left the group incomplete. When the fences and a superblock are durable,
-//! the failed group can never count, whatever part of it is on the disk. Then the store serves
-//! again.
+//! When the disk fails, nobody knows whether it has stored the data in flight. The store has
+//! refused every caller that waited for this data, and the index holds what was durable before. So
+//! the store sets each journal, in memory, back to its last durable position. There it begins a new
+//! life, as after a power cut that left the group incomplete. It writes a fence in the place of the
+//! failed group's first block. When the fences and a superblock are durable, the failed group can
+//! never be replayed, whatever part of it is on the disk. Then the store serves again.
 //!
-//! With several cores, each core does this for its own shards when the disk owner tells it to. The
-//! disk owner makes the flush.
+//! With several cores, each core does this for its own shards when the disk owner (the core with
+//! the disk's queue) tells it to. The disk owner makes the flush.
 //!
 //! Invariants:
-//! - A retry begins when none of the store's writes and flushes is in flight.
-//! - Until its flush has completed nothing is gathered, allocated or lent, and all journals keep
-//!   their last durable positions.
-//! - The newest superblock known to be durable is not overwritten. A version that may have failed
-//!   is replaced in its own slots.
+//! - A retry begins when no write and no flush of the store is in flight.
+//! - Until the flush of the retry has completed, no record is gathered, and no page is allocated or
+//!   lent. All journals keep their last durable positions until then.
+//! - The newest superblock that is known to be durable is not overwritten. A version whose write
+//!   may have failed is replaced in its own slots.
 
 use crate::backing::DiskQueue;
 use crate::layout::ShardId;
@@ -26,8 +25,8 @@ use crate::sealing::seal_shard;
 use crate::writing::{has_places, needs_fence, refresh_reserve, write_blocks};
 use alloc::vec::Vec;
 
-/// Forgets everything that was not durable when the disk failed. Writes the fences that keep the
-/// failed group from ever counting.
+/// Forgets everything that was not durable when the disk failed. Writes the fences, so that the
+/// failed group can never be replayed.
 pub(crate) fn begin(parts: &mut StoreParts) {
     parts.journals.go_back(&mut parts.segments);
     for pair in parts.commit.give_up() {
@@ -45,13 +44,13 @@ pub(crate) fn begin(parts: &mut StoreParts) {
     parts.commit.superblock_is_due();
 }
 
-/// Writes the fence that keeps the failed group from ever continuing the journal.
+/// Writes the fence against the failed group: no block of the group can continue the journal.
 fn fence(parts: &mut StoreParts, shard: ShardId) {
     if needs_fence(parts, shard) && !has_places(parts, shard, 2) {
-        // The disk is full: the fence is alone in its group.
+        // The disk is full. So the group has only the fence.
         return write_blocks(parts, shard, true, 0, &[]);
     }
-    // `write_blocks` puts a fence or a link before this record.
+    // `write_blocks` writes a fence or a link before this record.
     record::put_life(parts.journals.gather(shard), parts.random.number());
     seal_shard(parts, shard, Vec::new());
 }

@@ -1,9 +1,9 @@
-//! Sealing: makes a group of the gathered records, and applies the group when it is durable.
-//! Section 6 of `docs/format.md`.
+//! Sealing: makes a group of the gathered records. When the group is durable, applies it to the
+//! index. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - No gathered record is lost: a record that finds no space stays gathered.
-//! - Only the records of a flushed group change the index.
+//! - No gathered record is lost: a record that finds no space on the disk stays gathered.
+//! - The index changes only by records of a group that a flush has made durable.
 
 use crate::block;
 use crate::checkpoint::Checkpointer;
@@ -17,8 +17,8 @@ use crate::superblock::Root;
 use crate::writing::{has_places, needs_fence, write_blocks};
 use alloc::vec::Vec;
 
-/// Makes a group of everything gathered, unless a group is in flight. During a retry no checkpoint
-/// continues.
+/// Makes a group of everything that is gathered, unless a group is in flight. During a retry (after
+/// a failure of the disk) no checkpoint continues.
 pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_retry: bool) {
     if !parts.commit.is_idle() || !has_to_seal(parts, checkpointer) {
         return;
@@ -27,8 +27,8 @@ pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_r
     let mut sealing = parts.journals.dirty();
     if !is_retry && let Some(shard) = checkpointer.records(parts, &mut checkpoint) {
         seal_shard(parts, shard, checkpoint);
-        // Metadata changes that did not fit wait for the next group: a shard has one group at a
-        // time.
+        // Metadata changes that did not fit wait for the next group, because a shard has one group
+        // at a time.
         sealing.remove(shard);
     }
     for shard in sealing.iter() {
@@ -44,8 +44,8 @@ fn has_to_seal(parts: &StoreParts, checkpointer: &Checkpointer) -> bool {
     !parts.journals.candidates().is_empty() || checkpointer.is_busy() || parts.commit.has_to_seal()
 }
 
-/// Cuts `before` and a shard's gathered records into blocks, and queues the blocks. Leaves all
-/// these records gathered if there is no space.
+/// Cuts `before` and a shard's gathered records into blocks, and queues the blocks. If there is no
+/// space, all these records stay gathered.
 pub(crate) fn seal_shard(parts: &mut StoreParts, shard: ShardId, mut before: Vec<u8>) {
     carry_out_metadata_changes(parts, shard, &mut before);
     let gathered = parts.journals.take_gathered(shard);
@@ -61,7 +61,7 @@ pub(crate) fn seal_shard(parts: &mut StoreParts, shard: ShardId, mut before: Vec
     parts.journals.sealed(shard, records, parts.commit.pending());
 }
 
-/// Turns the pending metadata changes of a shard into records, if there is space for them. To be
+/// Turns the pending metadata changes of a shard into records, if there is space for them. Must be
 /// called while no group is in flight.
 fn carry_out_metadata_changes(parts: &mut StoreParts, shard: ShardId, out: &mut Vec<u8>) {
     if !parts.journals.has_metadata_changes(shard) {
@@ -101,8 +101,9 @@ fn superblock_flushed(parts: &mut StoreParts) {
                 .into_iter()
                 .for_each(|segment| parts.segments.release_journal(segment));
         } else {
-            // While the previous version refers to these segments, they are not released: both
-            // slots of this version may be lost.
+            // Two slots have the new root, and the two slots of the previous version have the old
+            // root. If both new slots are lost, these segments are needed. So they are not released
+            // yet.
             let root = root_of(parts, superseded.shard);
             parts.role.root_changed(&mut parts.superblock, superseded.shard, root);
             parts

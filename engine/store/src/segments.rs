@@ -1,9 +1,9 @@
-//! The owner of each segment, and the number of its live pages. Both are kept only in memory:
-//! section 2 of `docs/format.md`.
+//! The owner of each segment, and the number of its live pages. Both are only in memory: section 2
+//! of `docs/format.md`.
 //!
 //! Invariants:
-//! - A body segment becomes free exactly when it has no live page, no page that is being written or
-//!   read, and is not open. A free segment may be overwritten at once.
+//! - A body segment is free exactly when no page of it is live, being written or being read, and
+//!   the segment is not open. A free segment may be overwritten at once.
 //! - Pinned pages and live pages are counted separately.
 
 use crate::layout::{Geometry, PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
@@ -20,8 +20,8 @@ pub(crate) enum SegmentOwner {
     Elsewhere,
 }
 
-/// The purpose of a new segment. Deliveries may take nothing of the reserve, compaction may take a
-/// part of it, and journals may take all of it.
+/// The purpose of a new segment. Some free segments are a reserve. Deliveries may not take segments
+/// of the reserve. Compaction may take some of them, and journals may take all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Want {
     Delivery,
@@ -39,8 +39,8 @@ struct Segment {
     live: u32,
     /// Pages that are being written, until their message is visible or given up.
     pinned: u32,
-    /// Pages that were allocated to bodies. Unused pages at the end, where no further chunk fitted,
-    /// do not count, because compaction cannot regain them. After opening, all pages count.
+    /// Pages that were allocated to bodies. After opening, all pages count. Unused pages at the end
+    /// of the segment, where no further chunk fitted, do not count: compaction cannot regain them.
     given: u32,
     /// Reads in flight.
     reading: u32,
@@ -74,7 +74,7 @@ const FREE: Segment = Segment {
 pub struct DiskSpace {
     /// Bytes of the whole store.
     pub bytes: u64,
-    /// Bytes of segments without live data.
+    /// Bytes of segments that are free.
     pub free_bytes: u64,
     /// Bytes of pages with message bodies.
     pub body_bytes: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Segments {
     free: Vec<SegmentIndex>,
     /// Pages that may have died since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
-    /// The `dead_min` of the last search that found nothing.
+    /// The `dead_min` of the last search that found no segment.
     found_none_of: u32,
     /// The number of free segments that deliveries may not take.
     reserve: u32,
@@ -155,7 +155,7 @@ impl Segments {
         self.reserve = reserve;
     }
 
-    /// Sets the number of free segments that the disk owner could lend to this core.
+    /// Sets the number of free segments that the disk owner could still lend to this core.
     pub(crate) fn set_elsewhere(&mut self, segments: u32) {
         self.elsewhere = segments;
     }
@@ -179,8 +179,8 @@ impl Segments {
         }
     }
 
-    /// Ends the opening: unclaimed segments are free. The segments with the lowest numbers are
-    /// taken first.
+    /// Ends the opening: every unclaimed segment is free. Segments with low numbers are taken
+    /// first.
     pub(crate) fn opened(&mut self) {
         self.free = (0..self.geometry.segments())
             .rev()
@@ -216,8 +216,8 @@ impl Segments {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
-    /// Whether it is time to free segments: at most an eighth of all is free, or at most twice the
-    /// reserve.
+    /// Whether segments should be freed: at most an eighth of all segments is free, or at most
+    /// twice the reserve.
     pub(crate) fn are_scarce(&self) -> bool {
         let free = self.free.len() + self.elsewhere as usize;
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
@@ -333,7 +333,7 @@ impl Segments {
 
     /// Closes a segment: new bodies go into another segment.
     fn close(&mut self, index: SegmentIndex) {
-        // Pages that died while the segment was open have not been counted for a search.
+        // The pages that died while the segment was open now count for the search.
         let died = self.get(index).dead();
         self.died_pages = self.died_pages.saturating_add(died);
         self.change(index, |segment| segment.open = false);
@@ -344,7 +344,7 @@ impl Segments {
     }
 
     /// While opening: counts pages as live, and assigns their segment to the bodies of `shard`.
-    /// Returns false if that is impossible.
+    /// Returns false if the pages cannot belong to a body of this shard.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
     }
@@ -381,8 +381,8 @@ impl Segments {
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
         self.died_pages = self.died_pages.saturating_add(pages);
-        // A damaged journal may name a page that does not exist, or one page for two messages. Then
-        // fewer pages were live than died.
+        // A damaged journal may name a page that does not exist, or one page for two messages. So
+        // more pages may die than were live.
         if let Some(index) = self.geometry.segment_of(page) {
             self.change(index, |segment| segment.live = segment.live.saturating_sub(pages));
         }
@@ -408,8 +408,7 @@ impl Segments {
     }
 
     pub(crate) fn read_ended(&mut self, page: Page) {
-        // A page that a journal names wrongly may be in a segment that has been freed in the
-        // meantime.
+        // A journal may name a wrong page. The segment of that page may have been freed since then.
         self.within(page, |segment| segment.reading = segment.reading.saturating_sub(1));
     }
 
@@ -421,19 +420,20 @@ impl Segments {
         self.get(index).live
     }
 
-    /// Whether another search over all segments is worth its time: enough pages have died since the
-    /// last search found nothing, or `dead_min` is lower now.
+    /// Whether another search over all segments is worth its time. It is, if enough pages have died
+    /// since the last search that found nothing, or if `dead_min` is lower now.
     pub(crate) fn is_worth_a_look(&self, dead_min: u32) -> bool {
         self.died_pages >= self.geometry.segment_pages / 8 || dead_min < self.found_none_of
     }
 
-    /// Suspends the search until enough pages have died, because no result would be of use now.
+    /// Suspends the search until enough pages have died. The caller cannot use a result now.
     pub(crate) fn suspend_search(&mut self) {
         (self.died_pages, self.found_none_of) = (0, 0);
     }
 
     /// The closed body segment with the fewest live pages, among those with at least `dead_min`
-    /// dead pages. So chunks that were moved together are left alone until enough of them die.
+    /// dead pages. So a segment of chunks that were moved stays as it is until enough of them have
+    /// died.
     pub(crate) fn emptiest(&mut self, dead_min: u32) -> Option<(SegmentIndex, ShardId)> {
         let candidates =
             self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {

@@ -2,9 +2,10 @@
 //! Section 3 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Version n is written to slots 0 and 2, or 1 and 3. It never overwrites version n - 1.
-//! - Magic and format version are checked before anything else is read. They are at the same offset
-//!   in every format.
+//! - Version n is written to the slots 0 and 2, or to the slots 1 and 3. It never overwrites
+//!   version n - 1.
+//! - Magic and format version are checked first, because the rest depends on the format. They have
+//!   the same offset in every format.
 
 use crate::bytes::{FieldReader, HeaderWriter};
 use crate::hash::{Hash, HashKey};
@@ -92,7 +93,7 @@ impl Superblock {
         *root
     }
 
-    /// The segment and sequence of each root, whether or not its journal has begun.
+    /// The segment and the sequence of each root, even if its journal has not begun.
     pub(crate) fn journals(&self) -> [Option<(SegmentIndex, u64)>; SHARDS] {
         self.roots.map(|root| root.map(|root| (root.segment, root.sequence)))
     }
@@ -103,14 +104,14 @@ impl Superblock {
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// The two of the four slots that this version is written to.
+    /// The two slots, of four, that this version is written to.
     pub(crate) fn slot_numbers(&self) -> [usize; 2] {
         if self.sequence.is_multiple_of(2) { [0, 2] } else { [1, 3] }
     }
 
-    /// The bytes of the page to write at `page`. `stamp` is random for each version, and is in
-    /// every sector. So sectors of two versions, one of them torn in an earlier life, never form a
-    /// valid page.
+    /// The bytes of the page to write at `page`. Each version has a random `stamp` in every sector.
+    /// So sectors of two versions never form a valid page, even if an earlier life has torn a
+    /// write.
     pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
         HeaderWriter::of(&mut bytes).put(MAGIC).u32(self.format.version()).u32(page.0);

@@ -1,19 +1,19 @@
-//! Continuations, and the counter that joins several events into one.
+//! Continuations, and a counter with which a frame waits for several events.
 
 use crate::FrameId;
 
-/// The point at which a continuation continues: the subsystem of the frame, and a point in the code
-/// of that subsystem. The bits above [`EntryPoint::BITS`] are for requests that carry continuations
-/// between cores.
+/// The point at which a frame continues: the subsystem of the frame, and a point in that
+/// subsystem's code. The bits from [`EntryPoint::BITS`] on are for requests that carry
+/// continuations between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntryPoint(pub u32);
 
 impl EntryPoint {
-    /// The number of bits of a subsystem and a point.
+    /// The number of bits that a subsystem and a point take together.
     pub const BITS: u32 = 8;
     const POINT_BITS: u32 = 4;
 
-    /// A point of a subsystem. Both are below 16.
+    /// A point of a subsystem. Both numbers are below 16.
     pub const fn new(subsystem: u8, point: u8) -> EntryPoint {
         assert!(subsystem < 16 && point < 16, "a subsystem and a point take four bits each");
         EntryPoint((subsystem as u32) << EntryPoint::POINT_BITS | point as u32)
@@ -30,7 +30,7 @@ impl EntryPoint {
     }
 }
 
-/// Defines the wait points of a subsystem, as an enum with `entry` and `of`.
+/// Defines the points at which the frames of a subsystem wait, as an enum with `entry` and `of`.
 #[macro_export]
 macro_rules! points {
     ($(#[$of_all:meta])* $visibility:vis enum $name:ident of $subsystem:expr;
@@ -57,8 +57,8 @@ macro_rules! points {
     };
 }
 
-/// The frame to wake, and the point at which it continues. A request carries it, and the completion
-/// returns it.
+/// The frame to wake, and the point at which it continues. A request carries the continuation, and
+/// its completion returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Continuation {
     /// The frame that waits.
@@ -67,7 +67,8 @@ pub struct Continuation {
     pub entry: EntryPoint,
 }
 
-/// A synchronization counter: it joins several events, and the last one lets the frame continue.
+/// A synchronization counter: it counts the events that a frame waits for. The last event lets the
+/// frame continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Countdown {
     outstanding: u32,
@@ -85,14 +86,14 @@ impl Countdown {
         self.outstanding += 1;
     }
 
-    /// Counts one event. Returns true for the last one. An unexpected event is a broken invariant.
+    /// Counts one event. Returns true for the last event. Panics if no event is expected.
     pub fn arrived(&mut self) -> bool {
         assert!(self.outstanding > 0, "an event that is not counted");
         self.outstanding -= 1;
         self.outstanding == 0
     }
 
-    /// Whether nothing is outstanding.
+    /// Whether all expected events have arrived.
     pub const fn is_done(self) -> bool {
         self.outstanding == 0
     }

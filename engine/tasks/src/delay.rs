@@ -1,22 +1,23 @@
 //! The delay queue: frames that wait for a point in time, in a hierarchical timing wheel (Varghese
 //! and Lauck, 1987).
 //!
-//! Setting, re-arming or cancelling a deadline is O(1). A deadline moves at most once for each
-//! level on its way down. A level has 64 buckets, and the levels cover all of time, so there is no
-//! list of far deadlines.
+//! Setting, postponing or cancelling a deadline is O(1). A level has 64 buckets, and the levels
+//! together cover all of time, so no list of far deadlines is needed. As its time comes near, a
+//! deadline moves to lower levels, at most once for each level.
 //!
-//! Most deadlines never expire, because the next event postpones them again and again. So a
-//! deadline that is postponed or cancelled stays in its bucket, and is moved or dropped when that
-//! bucket is due.
+//! Most deadlines never expire, because the next event postpones them. So a deadline that is
+//! postponed or cancelled stays in its bucket at first. When the bucket is due, the queue moves or
+//! drops the deadline.
 //!
 //! Invariants:
-//! - A deadline is never early. It is late by less than a tick plus the time since the last call.
+//! - No deadline is reported early. It is reported late by less than a tick plus the time since the
+//!   last call.
 //! - A slot has one deadline: setting it again replaces it.
 //! - A deadline is stored at its own tick, or at an earlier one. The next invariant refers to this
 //!   stored tick.
-//! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and
-//!   are greater in them. So the first bucket of the lowest non-empty level is the earliest one of
-//!   all.
+//! - A bucket at level `l` holds ticks that agree with `current` in all bits above the 6 bits of
+//!   level `l`, and are greater in these 6 bits. So of all buckets, the first bucket of the lowest
+//!   non-empty level is the earliest.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,14 +37,14 @@ const DUE: u16 = (LEVELS * BUCKETS_PER_LEVEL) as u16;
 const _: () =
     assert!(u64::MAX / TICK.0 < 1 << (LEVEL_BITS * LEVELS as u32), "the levels cover all of time");
 
-/// The tick of a cancelled deadline. No instant is that late.
+/// Marks a cancelled deadline in place of its tick. No instant is that late.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     generation: u32,
     tick: u64,
-    /// The tick by which the bucket was selected: `tick`, or an earlier deadline of the frame.
+    /// The tick that selected the bucket: `tick`, or an earlier deadline of the same frame.
     bucket_tick: u64,
     bucket: u16,
 }
@@ -57,8 +58,8 @@ pub struct DelayQueue {
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
     current: u64,
-    /// No deadline is before this tick, so the wheel is not searched before this tick. `u64::MAX`:
-    /// the queue has no deadline.
+    /// No deadline is before this tick, so no search is needed before it. `u64::MAX`: the queue has
+    /// no deadline.
     next_search: u64,
 }
 
@@ -100,7 +101,7 @@ impl DelayQueue {
         }
     }
 
-    /// The next frame with a deadline not after `now`. The deadline is removed.
+    /// Removes and returns a frame whose deadline is at `now` or earlier, if one exists.
     #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
         let tick = now.0 / TICK.0;
@@ -108,7 +109,7 @@ impl DelayQueue {
     }
 
     /// When to call [`DelayQueue::next_due`] again: never later than the earliest deadline. The
-    /// time may be earlier, for a deadline that was postponed or cancelled.
+    /// time may be earlier than that, because of a deadline that was postponed or cancelled.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
         (self.next_search != u64::MAX).then(|| Instant(self.next_search.saturating_mul(TICK.0)))
@@ -138,7 +139,7 @@ impl DelayQueue {
         None
     }
 
-    /// Advances `current` to `target`, and moves everything that becomes due to the due bucket.
+    /// Advances `current` to `target`, and moves all deadlines that become due to the due bucket.
     fn advance(&mut self, target: u64) {
         while let Some((bucket, start)) =
             self.earliest_bucket().filter(|(_, start)| *start <= target)
@@ -149,7 +150,7 @@ impl DelayQueue {
         self.current = self.current.max(target);
     }
 
-    /// Moves every deadline of `bucket` to its right bucket, now that `current` has reached it.
+    /// Moves every deadline of `bucket` to the bucket that fits now that `current` has advanced.
     fn spread(&mut self, bucket: u16) {
         while let Some((index, deadline)) = self.take_first(bucket) {
             self.place(index, deadline);
@@ -164,7 +165,8 @@ impl DelayQueue {
         Some((index, deadline))
     }
 
-    /// Puts a deadline that is in no bucket into its right bucket. Drops a cancelled deadline.
+    /// Puts a deadline that is in no bucket into the bucket of its tick. Drops a cancelled
+    /// deadline.
     fn place(&mut self, index: u32, deadline: Deadline) {
         if deadline.tick == NEVER {
             return;
@@ -213,7 +215,7 @@ impl DelayQueue {
         }
     }
 
-    /// The word and the bit that show whether `bucket` holds a deadline. The due bucket has no bit.
+    /// The word of `occupied` for `bucket`, and the bit in it. The due bucket has no bit.
     fn occupancy(&mut self, bucket: u16) -> Option<(&mut u64, u64)> {
         let bucket = usize::from(bucket);
         let occupied = self.occupied.get_mut(bucket / BUCKETS_PER_LEVEL)?;

@@ -1,9 +1,10 @@
-//! Frames in a table, found by index. A generation distinguishes them from earlier frames in the
-//! same slot.
+//! A table of frames, which are found by their index. A generation distinguishes a frame from
+//! earlier frames in the same slot.
 
 use alloc::vec::Vec;
 
-/// Identifies a frame while the frame exists. Afterwards no lookup finds anything by it.
+/// Identifies a frame while the frame exists. After the frame is removed, no lookup with this id
+/// finds anything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameId {
     index: u32,
@@ -21,12 +22,12 @@ impl FrameId {
         self.index as usize
     }
 
-    /// The number of frames that this slot held before, modulo 2^32.
+    /// The generation: the number of frames that were in this slot before, modulo 2^32.
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// Slot and generation in one number, for a device or a queue that carries 64 bits.
+    /// Slot and generation in one number, for a device or a queue that stores 64 bits.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
     }
@@ -112,7 +113,7 @@ impl<T> FrameTable<T> {
         }
     }
 
-    /// Removes the frame with this id, if it still exists. The id names nothing afterwards.
+    /// Removes the frame with this id, if it still exists. Afterwards the id is stale.
     pub fn remove(&mut self, id: FrameId) -> Option<T> {
         self.get(id)?;
         let slot = self.slots.get_mut(id.index())?;

@@ -1,12 +1,14 @@
-//! Gates: each the exclusive owner of one resource, first come first served.
+//! Gates. A gate gives one frame at a time the exclusive use of a resource, in the order of
+//! arrival.
 //!
-//! A frame that finds the gate taken is put into the gate's queue, and is woken when its turn
-//! comes. It does not try again by itself. Self-continuation costs O(n²) for n contenders (CEFOS,
-//! section 4.1), the queue costs O(n) (section 4.2).
+//! A frame that finds the gate taken enters the gate's queue. When the owner leaves, the first
+//! frame of the queue becomes the owner and is woken. So a waiting frame need not try again by
+//! itself. With n contenders, trying again costs O(n²) (CEFOS, section 4.1), and the queue costs
+//! O(n) (section 4.2).
 //!
 //! Invariants:
-//! - A gate has at most one owner, and no queue while it has none.
-//! - A frame waits at one gate at most. So all gates share one array of links, and no queue can
+//! - A gate has at most one owner. Without an owner it has no queue.
+//! - A frame waits at one gate at most. So all gates can share one array of links, and no queue can
 //!   overflow.
 
 use alloc::vec;
@@ -25,8 +27,8 @@ pub struct GateId(pub u32);
 pub enum Passage {
     /// The frame owns the resource until it leaves.
     Entered,
-    /// Another frame owns the resource. This frame is in the queue. The call of `leave` that makes
-    /// this frame the owner returns its id.
+    /// Another frame owns the resource. This frame is in the queue. When it becomes the owner, the
+    /// call of `leave` by the previous owner returns its id.
     Queued,
 }
 
@@ -63,7 +65,7 @@ impl Gates {
         }
     }
 
-    /// `frame`, which waits at no gate, asks for the resource of `gate`.
+    /// Requests the resource of `gate` for `frame`, which waits at no gate.
     pub fn enter(&mut self, gate: GateId, frame: FrameId) -> Passage {
         let Some(entry) = self.gates.get_mut(gate.0 as usize) else { return Passage::Queued };
         if entry.owner.is_none() {
@@ -78,8 +80,8 @@ impl Gates {
         Passage::Queued
     }
 
-    /// `frame`, the owner, releases the resource of `gate`. Resume the returned frame, which owns
-    /// it now.
+    /// Releases the resource of `gate`, which `frame` owns. Returns the next owner, if a frame
+    /// waits. The caller must resume this frame.
     pub fn leave(&mut self, gate: GateId, frame: FrameId) -> Option<FrameId> {
         let entry = self.gates.get_mut(gate.0 as usize)?;
         assert!(entry.owner == Some(frame), "only the owner leaves a gate");

@@ -1,9 +1,10 @@
-//! Zero-wait threads: the tables, queues and counters by which everything in Barepost runs.
+//! Zero-wait threads: the tables, queues and counters with which all code in Barepost runs.
 //!
-//! A *zero-wait thread* is a handler: a plain function of (state, event) that runs to completion
-//! once started (CEFOS, section 1). The next step is a [`Continuation`]: a small record that names
-//! a frame and the point at which it waits. The completion of an event wakes exactly that frame.
-//! There is no search, no spurious wake-up, and no preemption.
+//! A *zero-wait thread* is a handler: a plain function of (state, event). Once started, it runs to
+//! its end without waiting (CEFOS, section 1). A frame holds the state of a task between two
+//! handlers. A [`Continuation`] names the next step: a frame, and the point at which it waits. The
+//! completion of an event wakes exactly that frame. So the runtime needs no search, no spurious
+//! wake-ups, and no preemption.
 //!
 //! | here | in the papers |
 //! |---|---|

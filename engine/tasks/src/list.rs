@@ -1,5 +1,5 @@
-//! Doubly linked lists with their links in one array. An index is in at most one list. Adding and
-//! removing are O(1).
+//! Doubly linked lists whose links are all in one array. An index is in at most one list. Adding
+//! and removing an index are O(1).
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -3,10 +3,10 @@
 //! Invariants:
 //! - The ring cannot overflow: it holds each slot's index at most once, and has a place for each
 //!   slot. A frame that is resumed twice before it runs is run once.
-//! - A turn runs the frames that were ready when it began. A frame that resumes itself runs in the
-//!   next turn, so a turn ends.
-//! - A wake-up is never lost to an earlier frame of the same slot: the queue keeps the newest
-//!   generation that was resumed.
+//! - A turn runs only the frames that were ready when it began. A frame that resumes itself runs in
+//!   the next turn. So every turn ends.
+//! - A new frame in a slot gets its wake-up even if an earlier frame of the slot is still in the
+//!   ring. The queue keeps the id that was resumed last.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -48,7 +48,7 @@ impl ResumeQueue {
         *resumed = Some(frame);
     }
 
-    /// Fixes the frames of this turn: all that are ready now.
+    /// Begins a turn, which runs all frames that are ready now.
     pub fn begin_turn(&mut self) {
         self.left_this_turn = self.ring.len();
     }

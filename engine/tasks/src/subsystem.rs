@@ -1,4 +1,4 @@
-//! The subsystems with frames that wait for the store, or for a computation.
+//! The subsystems whose frames wait for the store or for a computation.
 
 use crate::EntryPoint;
 
@@ -15,8 +15,8 @@ pub enum Subsystem {
     Accounts,
     /// Uploaded certificates.
     Certificates,
-    /// Messages for accounts of several cores, and requests of other cores at the owner of an
-    /// account.
+    /// Messages for accounts of several cores. Also the requests that other cores send to the core
+    /// that owns an account.
     Shards,
     /// Request handlers of the webmail.
     Webmail,
@@ -39,7 +39,7 @@ impl Subsystem {
         Subsystem::Outbound,
     ];
 
-    /// The subsystem of a frame that waits at this entry.
+    /// The subsystem of a frame that waits at `entry`.
     pub fn of(entry: EntryPoint) -> Option<Subsystem> {
         Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
     }

@@ -1,4 +1,4 @@
-//! The promises of the queues, each compared with a simple model.
+//! Tests of the queues. Most compare a queue with a simple model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
@@ -239,7 +239,7 @@ fn the_delay_queue_agrees_with_a_sorted_map() {
                     assert!(next.0 <= earliest.0.next_multiple_of(1_000), "seed {seed}")
                 }
                 (None, Some(earliest)) => panic!("seed {seed}: {earliest} is forgotten"),
-                // A cancelled deadline may cause one more search.
+                // A cancelled deadline may cause one search that finds nothing.
                 (_, None) => {}
             }
         }

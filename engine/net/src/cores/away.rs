@@ -1,9 +1,9 @@
 //! Buffers of this core's card that are on other cores.
 //!
-//! Half of the buffers that may be away are divided between the cores. So a core that is slow to
-//! return buffers takes nothing from the shares of the others. Any core may use the other half.
+//! Half of the buffers that may be away are divided between the other cores. So a core that is slow
+//! to return buffers takes nothing from the shares of the others. Any core may use the other half.
 //!
-//! Invariant: a buffer is charged to the core that it was passed to first, until it returns.
+//! Invariant: until a buffer returns, it is charged to the core that it was passed to first.
 
 use heapless::Vec;
 use machine::CoreId;
@@ -13,7 +13,7 @@ use crate::config::CORES_MAX;
 
 /// The most buffers that may be away at once.
 pub(super) const FRAMES_MAX: usize = 256;
-/// The most of these buffers that may be away with unsteered frames.
+/// An unsteered frame may leave this core only while fewer buffers than this are away.
 const STRAYS_MAX: usize = FRAMES_MAX / 2;
 /// The number of these buffers that belong to no core's share.
 const SHARED_MAX: usize = FRAMES_MAX / 2;
@@ -21,7 +21,8 @@ const SHARED_MAX: usize = FRAMES_MAX / 2;
 pub(super) struct Away {
     charged: Vec<usize, CORES_MAX>,
     frames: usize,
-    /// Buffers away beyond the shares of the cores that they are charged to.
+    /// The number of buffers that are away and exceed the shares of the cores that they are charged
+    /// to.
     shared: usize,
 }
 

@@ -1,10 +1,10 @@
 //! The queue of messages for another core.
 //!
 //! Invariants:
-//! - All space is allocated at construction. When it is full, further frames and news from the link
-//!   are refused. Buffers always fit, because the number of a card's buffers on other cores is
-//!   limited.
-//! - An address change is sent before the frames to the new address.
+//! - All space is allocated at construction. When the space for frames or for news is full, further
+//!   frames or news are refused. Returning buffers always find space, because the number of a
+//!   card's buffers on other cores is limited.
+//! - An address change is sent before the frames that were received for the new address.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,10 +18,11 @@ use super::message::{LinkNews, NetMessageKind, PassReason, PassedFrame};
 
 /// The most frames that wait for one core, including steered frames.
 const FRAMES_MAX: usize = 128;
-/// An unsteered frame is refused when this many frames wait. So a flood of strays leaves room for
-/// segments of known connections.
+/// The number of waiting frames from which on unsteered frames are refused. So a flood of strays
+/// leaves room for segments of known connections.
 const STRAYS_MAX: usize = 64;
-/// The most waiting news from the link. A core that misses an item asks the neighbour itself.
+/// The most waiting news from the link. A core that misses an item asks the neighbour when it needs
+/// the address.
 const LINK_NEWS_MAX: usize = 32;
 
 pub(super) struct CoreQueue {

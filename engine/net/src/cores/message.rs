@@ -65,10 +65,10 @@ pub(crate) struct PassedFrame {
     pub(crate) seen_at: Instant,
     /// The owner of the buffer; `None` if the buffer belongs to no card.
     pub(crate) home: Option<Home>,
-    /// The number of cores that have looked for its connection without success.
+    /// The number of cores that have looked for the connection of this frame without success.
     pub(crate) hops: u8,
-    /// The core that answers if no core knows the connection. `None`: the core with the
-    /// card that received the frame.
+    /// The core that answers if no core knows the connection. `None`: the core whose card received
+    /// the frame.
     pub(crate) answerer: Option<CoreId>,
     /// Whether the transport checksum of the frame has been verified.
     pub(crate) verified: bool,
@@ -79,7 +79,8 @@ pub(crate) struct PassedFrame {
 /// Why a frame is passed to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PassReason {
-    /// The other core owns its connection, or will own the connection that it opens.
+    /// The other core owns the connection of the frame, or will own the connection that the frame
+    /// opens.
     Steered,
     /// Only the first core handles frames of this kind.
     Other,
@@ -91,9 +92,9 @@ pub(crate) enum PassReason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a frame may have to go to another core"]
 pub enum Route {
-    /// The frame stays on this core, as it always does on a machine with one core.
+    /// The frame stays on this core. On a machine with one core, every frame does.
     Here,
-    /// The frame is passed to another core, which the network knows.
+    /// The frame must be passed to another core. The network has chosen that core.
     Onward,
 }
 

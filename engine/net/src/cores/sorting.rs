@@ -1,6 +1,5 @@
-//! Classifies a frame by as few of its bytes as possible, to find the core that processes it.
-//! Nothing is counted or refused here: the receiving core parses the frame as if its own card had
-//! received it.
+//! Finds the core that processes a frame, from as few bytes of the frame as possible. Nothing is
+//! counted or refused here. The chosen core parses the frame as if its own card had received it.
 
 use crate::ethernet::{self, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::Flow;
@@ -15,7 +14,8 @@ use crate::template::TCP_BYTES;
 /// The core that a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FrameClass {
-    /// The core of its connection. `opens`: the segment is a SYN, which may open a connection.
+    /// A TCP segment, for the core of its connection. `opens`: the segment is a SYN, which may open
+    /// a connection.
     Segment { flow: Flow, opens: bool },
     /// The first core: the frame concerns the whole machine.
     Other,

@@ -1,23 +1,24 @@
 //! Steering decides which core owns a connection, when one receive queue of the card serves several
 //! cores.
 //!
-//! Flows are divided into [`BUCKETS`] buckets by their keyed hash, so no outsider can choose which
-//! flows share a bucket. A bucket stays with one core while that core has a connection of the
-//! bucket, or may be about to open one. When the bucket has no connection left, the next SYN may
-//! move it to the least loaded core. That happens if the bucket's core has at least two more
-//! connections than another core. So a core that is slow to close connections gets fewer new ones.
+//! Flows are divided into [`BUCKETS`] buckets by a keyed hash, so no outsider can choose which
+//! flows share a bucket. A bucket stays with its core while this core has a connection of the
+//! bucket, or may be about to open one. After that, the next SYN may move the bucket to the least
+//! loaded core. The bucket moves if its core has at least two connections more than that core. So a
+//! core that is slow to close connections gets fewer new ones.
 //!
-//! The steering core receives and sends for the other cores too, so it gets fewer connections.
-//! While there are few connections, it gets half as many as each other core. Later the difference
-//! is an eighth of the connections that it could still have. When the other cores are full, it is
-//! full too.
+//! The steering core also receives and sends for the other cores, so it gets fewer connections.
+//! While it has few connections, it gets half as many as each other core. Later it gets fewer by an
+//! eighth of the number that it could still have. When the other cores are full, the steering core
+//! is full too.
 //!
-//! Owners report how many connections they have, in a bucket and in total. Each report replaces the
-//! one before. Owners also report how many of their steered SYNs they have seen. A bucket does not
-//! move until its owner has seen the last SYN of the bucket. SYNs in transit count as connections.
+//! Owners report the number of their connections, in a bucket and in total. Each report replaces
+//! the report before it. Owners also report how many of the SYNs that were steered to them have
+//! arrived. A bucket does not move until its owner has received the last SYN of the bucket. SYNs in
+//! transit count as connections.
 //!
-//! TIME-WAIT entries do not count as connections. If the bucket of an entry has moved to another
-//! core, a segment for the entry is a stray.
+//! TIME-WAIT entries do not count as connections. If a bucket moves to another core, its TIME-WAIT
+//! entries stay. A segment for such an entry is then a stray.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,8 +29,8 @@ use machine::CoreId;
 
 use crate::config::CORES_MAX;
 
-/// The extra load of the steering core: the connections that it could still have, divided by this
-/// number.
+/// A divisor: the extra load of the steering core is the number of connections that it could still
+/// have, divided by this.
 const SPARED_PART: u32 = 8;
 
 /// The number of buckets.
@@ -171,7 +172,7 @@ impl Member {
     }
 }
 
-/// The owner of each bucket.
+/// The core that owns each bucket.
 pub(super) struct Steering {
     buckets: Box<[SteeringBucket]>,
     /// The cores to steer for. The first is this core.
@@ -205,7 +206,8 @@ impl Steering {
             let owner = usize::from(found.owner);
             let load =
                 counted_load(owner, member(&self.members, found.owner), self.connections_max);
-            // While the loads are nearly equal, a repeated SYN goes to the same core again.
+            // A repeated SYN should reach the same core. So small differences in load do not move
+            // the bucket.
             if load > least + 1 {
                 found.owner = least_loaded;
                 found.last_syn = member(&self.members, least_loaded).syns_seen;
@@ -245,7 +247,8 @@ impl Steering {
         if usize::from(bucket.owner) == at {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
-            // The reporting core has opened a connection of this bucket itself.
+            // The reporting core has opened a connection of this free bucket on its own. So it gets
+            // the bucket.
             *bucket = SteeringBucket {
                 owner: at as u8,
                 connections: load.of_bucket,
@@ -264,14 +267,15 @@ fn member(members: &[Member], at: u8) -> &Member {
 }
 
 /// The load by which the member at index `at` is compared. An extra load makes the steering core
-/// (index 0) seem busier. The extra load shrinks as that core fills.
+/// (index 0) seem busier. The extra load shrinks as the steering core fills.
 fn counted_load(at: usize, member: &Member, connections_max: u32) -> u32 {
     let load = member.load();
     let more = load.min(connections_max.saturating_sub(load) / SPARED_PART);
     load.saturating_add(if at == 0 { more } else { 0 })
 }
 
-/// The member with the smallest counted load, and that load. On a tie this core comes last.
+/// The member with the smallest counted load, and that load. If loads are equal, another core
+/// precedes this core.
 fn least_loaded(members: &[Member], connections_max: u32) -> (u8, u32) {
     let all = members
         .iter()

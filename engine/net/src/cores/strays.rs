@@ -1,25 +1,26 @@
-//! Strays: segments of a flow that has no entry on this core, and segments that do not fit the
-//! entry of their flow.
+//! Strays. A stray is a segment of a flow that has no entry on this core, or a segment that does
+//! not fit the entry of its flow.
 //!
-//! The segments of a connection may arrive at another core than its owner. Either the card has
-//! changed its distribution, or we opened the connection. Such a segment goes round the cores, and
-//! the core that knows its connection keeps it.
+//! The segments of a connection may arrive at a core that is not the owner of the connection. The
+//! cause is that the card has changed its distribution, or that we opened the connection. Such a
+//! segment goes round the cores, and the core that knows its connection keeps it.
 //!
 //! A SYN that may open a connection does not go round, because that would delay every new
-//! connection. So if a SYN is repeated and reaches another queue, the core of that queue takes it
-//! for a new SYN. For a while a flow may then have two handshakes, or a handshake and a closed
-//! connection on another core. Therefore such an entry keeps only segments that fit it exactly, and
-//! lets all others go round:
-//! - A handshake keeps a segment that completes it. The other handshake, with the SYN-ACK that the
-//!   peer did not accept, expires.
-//! - TIME-WAIT keeps the peer's last FIN.
+//! connection. So a repeated SYN that reaches another queue seems new to the core of that queue.
+//! For a while a flow may then have two handshakes, or a handshake and a closed connection on
+//! another core. Therefore the entries of a flow keep only segments that fit exactly, and let all
+//! others go round:
+//! - A handshake keeps a segment that completes it. If the peer has accepted the SYN-ACK of the
+//!   other handshake, this handshake gets no such segment and expires.
+//! - A TIME-WAIT entry keeps the peer's last FIN.
 //! - A connection keeps segments within its windows or slightly before. The peer may have restarted
 //!   and opened a new connection through another queue.
-//! - A cookie is valid on the core that issued it.
+//! - A cookie (the state of a handshake, in our sequence number) is valid only on the core that
+//!   sent it.
 //!
-//! A segment that no core keeps is answered exactly once. The first core that has an entry for its
-//! flow answers it. If no core has an entry, the core that received the segment from its card
-//! answers.
+//! Exactly one core answers a segment that no core keeps. This is the first core on the segment's
+//! way that has an entry for the flow. If no core has an entry, it is the core whose card received
+//! the segment.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -46,7 +47,7 @@ pub(crate) enum SegmentMatch {
 }
 
 impl MulticoreState {
-    /// Passes a segment on to the next core. False: this core answers it.
+    /// Passes a segment on to the next core. Returns false if this core must answer it.
     pub(crate) fn send_round(
         &mut self,
         fit: SegmentMatch,
@@ -56,7 +57,8 @@ impl MulticoreState {
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
         let answerer = self.answerer.or((fit == SegmentMatch::FlowOnly).then_some(own));
-        // The last core passes the segment to the answering core, which may be this core.
+        // The last core of the round passes the segment to the answering core, or answers it
+        // itself.
         let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
             return false;
@@ -66,8 +68,8 @@ impl MulticoreState {
         match place {
             DatagramPlace::Frame(_) => self.onward = Some(onward),
             DatagramPlace::Reassembled(_) => {
-                // The fragments were reassembled here, so the packet is passed on as one frame.
-                // `pass_on` counts it if there is no room.
+                // The fragments were reassembled on this core, so the packet is passed on as one
+                // frame. If there is no room, `pass_on` counts the loss.
                 let _ = self.pass_on(whole_frame(received), None, onward, counters);
             }
         }

@@ -9,8 +9,8 @@
 //!
 //! Invariants:
 //! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction. A host that solicits us
-//!   gets an entry. This entry evicts no router, and no entry that is in use or has packets waiting
-//!   (RFC 6583).
+//!   gets an entry. Such an entry evicts only an idle host: no router, no neighbour that was used
+//!   recently, and none for which packets wait (RFC 6583).
 //! - Each neighbour is asked at most [`SOLICITATIONS_MAX`] times in a row, with a wait after each
 //!   request.
 
@@ -26,8 +26,8 @@ pub(super) const NEIGHBOURS_MAX: usize = 128;
 /// How long an answer is trusted without asking again (REACHABLE_TIME), unless a router advertises
 /// another time.
 pub(super) const REACHABLE: Micros = Micros::from_secs(30);
-/// The time in which upper layers may confirm that a neighbour is reachable
-/// (DELAY_FIRST_PROBE_TIME).
+/// How long a stale entry that is used again stays unprobed (DELAY_FIRST_PROBE_TIME). The RFC lets
+/// upper layers confirm in this time that the neighbour is reachable. Ours do not.
 pub(super) const DELAY: Micros = Micros::from_secs(5);
 /// The number of unanswered requests after which a neighbour is removed (MAX_MULTICAST_SOLICIT,
 /// MAX_UNICAST_SOLICIT).
@@ -39,10 +39,10 @@ enum State {
     Incomplete { requests: u8, due: Instant },
     /// The neighbour has answered us recently.
     Reachable { until: Instant },
-    /// The neighbour was reachable, or has advertised itself unasked.
+    /// The hardware address is known, but not confirmed. The last answer is too old, or the
+    /// neighbour has sent a solicitation or an advertisement unasked.
     Stale,
-    /// The neighbour was reachable and is in use. Upper layers may confirm that it still is
-    /// reachable.
+    /// The stale entry was used again. The neighbour is probed at `until`.
     Delay { until: Instant },
     /// We ask the neighbour by unicast.
     Probe { requests: u8, due: Instant },
@@ -95,8 +95,8 @@ impl NeighbourCache {
         }
     }
 
-    /// The hardware address of `address`, if known. The entry counts as used, so a stale one will
-    /// be probed.
+    /// The hardware address of `address`, if known. The entry counts as used. If the entry is
+    /// stale, its neighbour is probed after [`DELAY`].
     pub(super) fn lookup(&mut self, now: Instant, address: Ipv6Addr) -> Option<Ethernet> {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
         neighbour.used_at = now;
@@ -112,8 +112,8 @@ impl NeighbourCache {
         Some(neighbour.hardware)
     }
 
-    /// Resolves `address` unless it is known or already being resolved. `is_router`: whether an
-    /// address is that of a router, which is never evicted.
+    /// Adds an entry for `address` and asks for its hardware address, unless the cache has an entry
+    /// already. `is_router`: whether an address is a router's. Routers are never evicted.
     pub(super) fn resolve(
         &mut self,
         now: Instant,
@@ -180,8 +180,8 @@ impl NeighbourCache {
         }
     }
 
-    /// Handles an advertisement of `address` about itself (RFC 4861 §7.2.5). An unsolicited
-    /// advertisement adds no entry.
+    /// Handles an advertisement of `address` about itself (RFC 4861 §7.2.5). An advertisement never
+    /// adds an entry.
     pub(super) fn advertised(
         &mut self,
         now: Instant,

@@ -1,17 +1,17 @@
-//! The data in flight, as a list of runs. The list has the state of every byte between SND.UNA and
-//! SND.MAX, and the time when the byte was last sent. It combines the scoreboard of RFC 6675 with
-//! the list of transmission times of RFC 8985.
+//! The data in flight, as a list of runs. A run is a range of bytes with the same state and the
+//! same time of the last transmission. The list covers every byte between SND.UNA and SND.MAX. It
+//! combines the scoreboard of RFC 6675 with the transmission times of RFC 8985.
 //!
-//! A run is cut when only a part of it is acknowledged, lost or retransmitted. A run is joined with
-//! its neighbour when the two do not differ. [`Runs`] describes where many runs are stored. When
-//! there is still no room for a run, differences between runs are dropped. But no byte counts as
-//! arrived unless it was acknowledged.
+//! A run is cut when only a part of it is acknowledged, lost or retransmitted. Two neighbouring
+//! runs that do not differ are joined. [`Runs`] stores the runs, also when there are many. If there
+//! is no room for another run, runs that differ are joined, and details are lost. But no byte
+//! counts as arrived unless it was acknowledged.
 //!
 //! Invariants:
 //! - The runs are in order and without gaps, and none is empty.
 //! - `arrived` and `lost` are the bytes of the runs in these two states.
-//! - Bytes that arrived beyond a gap are kept until they are acknowledged in order, because a peer
-//!   may renege (RFC 2018 §8).
+//! - Bytes beyond a gap that have arrived stay queued until they are acknowledged in order. The
+//!   peer may drop them again: it may renege (RFC 2018 §8).
 
 use super::blocks::BlockPool;
 use super::options::SackBlock;
@@ -41,8 +41,8 @@ impl Flight {
         self.lost
     }
 
-    /// If all bytes are in a single run that was sent once and is in flight, removes the run and
-    /// returns when it was sent.
+    /// Removes all bytes and returns when they were sent, if they are in a single run that was sent
+    /// once and is still in flight.
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
         match self.runs.all() {
@@ -92,7 +92,7 @@ impl Flight {
     }
 
     /// Records that the bytes from `start` to `end` were sent: for the first time if they follow
-    /// the last run, otherwise again. `state`: their new state.
+    /// the last run, otherwise once more. `state`: the new state of the bytes.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -131,7 +131,8 @@ impl Flight {
         if let Some(last) = joins {
             last.end = run.end;
         } else if let Err(run) = self.runs.push(run) {
-            // No runs could be joined, so the details of the last run are dropped.
+            // Even joining has made no room. So the new bytes become a part of the last run, which
+            // loses details.
             let Some(last) = self.runs.all_mut().last_mut() else {
                 unreachable!("a list that is full and empty")
             };
@@ -206,7 +207,8 @@ impl Flight {
         self.arrived - before
     }
 
-    /// Whether the first byte was acknowledged selectively, but not in order: the peer has reneged.
+    /// Whether the first byte was acknowledged selectively, but not in order. The peer has dropped
+    /// it again (reneged).
     pub(super) fn is_reneged(&self) -> bool {
         self.runs.all().first().is_some_and(|run| run.state == RunState::Arrived)
     }
@@ -221,7 +223,7 @@ impl Flight {
         self.arrived = 0;
     }
 
-    /// Lets `judge` change the states of the runs in flight.
+    /// Calls `judge` with each run in flight, which returns the run's new state.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> RunState) {
         let mut has_changed = false;
         for run in self.runs.all_mut().iter_mut().filter(|run| run.state == RunState::OnTheWay) {
@@ -253,8 +255,8 @@ impl Flight {
         });
     }
 
-    /// Applies `change` to each run of the bytes from `start` to `end`. A run that cannot be cut
-    /// for lack of room stays as it is.
+    /// Applies `change` to each run within the bytes from `start` to `end`. If there is no room to
+    /// cut a run, the run stays as it is.
     fn mark(
         &mut self,
         start: SequenceNumber,
@@ -290,8 +292,8 @@ impl Flight {
             .map_or(self.start, |run| run.end)
     }
 
-    /// Cuts the run at `at`, if it may be cut. Returns the number of runs that end at `at` or
-    /// before, and the index of the first run that begins at `at` or later.
+    /// Cuts the run that contains `at`, if `may_be_cut`. Returns the number of runs that end at
+    /// `at` or before, and the index of the first run that begins at `at` or later.
     fn cut(&mut self, at: SequenceNumber, may_be_cut: bool) -> (usize, usize) {
         let place = self.runs.ended_by(at);
         let Some(run) = self.runs.all().get(place).copied() else { return (place, place) };
@@ -303,7 +305,7 @@ impl Flight {
         (place + usize::from(is_cut), place + 1)
     }
 
-    /// Widens the range to whole runs, if runs cannot be cut.
+    /// Widens the range to whole runs, if there is no room to cut runs.
     fn widen(
         &mut self,
         start: SequenceNumber,

@@ -1,24 +1,24 @@
-//! Half-open connections: a SYN has arrived, and its sender may not exist. Each half-open
-//! connection costs one small entry here and no TCB. The TCB is created when the handshake
-//! completes (RFC 4987 §3.3).
+//! Half-open connections. A SYN has arrived, but its sender may not exist, because the address may
+//! be forged. Each half-open connection costs one small entry here and no TCB. The TCB is created
+//! when the handshake completes (RFC 4987 §3.3).
 //!
 //! This implements LISTEN and the passive SYN-RECEIVED of RFC 9293 (§3.10.7.2 and §3.10.7.4), with
 //! RFC 5961's rules for resets and SYNs.
 //!
-//! When the table is full because of many real handshakes, a SYN without room is not answered. The
-//! sender repeats the SYN, so connections arrive no faster than they can be accepted. In a flood,
-//! the senders of the entries do not answer, and the oldest entry is evicted. A new SYN evicts an
-//! entry after seven seconds; a repeated SYN ([`super::SynRetryFilter`]) does so after one second.
-//! If no entry is that old, a repeated SYN gets a cookie ([`super::Cookies`]). A table with a
-//! capacity of zero leaves every handshake to cookies.
+//! The table may be full because of many real handshakes. Then a SYN without room is not answered,
+//! and its sender repeats it. So connections arrive no faster than we can accept them. In a flood,
+//! the senders of the entries never answer. Then a SYN evicts the oldest entry, if that entry is
+//! old enough: seven seconds for a new SYN, one second for a repeated SYN
+//! ([`super::SynRetryFilter`]). If no entry is that old, a repeated SYN gets a cookie
+//! ([`super::Cookies`]). With a capacity of zero, all handshakes use cookies.
 //!
-//! So a real client nearly always has an entry, and lost segments of its handshake are
-//! retransmitted. With a cookie, nothing is retransmitted. If the ACK of a cookie is lost, the
-//! client waits for our greeting, and we do not know of the client. An evicted client might wait
-//! too, so we send it a reset.
+//! So a real client nearly always has an entry. Lost segments of its handshake are retransmitted. A
+//! cookie has no entry, so nothing is retransmitted. If the client's ACK is lost, the client waits
+//! for our greeting, and we do not know of the client. An evicted client might wait too, so we send
+//! it a reset.
 //!
-//! The number of an entry's queue is the number of SYN-ACKs that were sent for the entry. Queue 0
-//! holds all entries that need a SYN-ACK now.
+//! An entry is in the queue with the number of SYN-ACKs that were sent for it. Queue 0 holds all
+//! entries that need a SYN-ACK now, whatever their number.
 
 use machine::{Instant, Micros};
 
@@ -31,8 +31,8 @@ use super::syn_retry_filter::SynHistory;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// The most SYN-ACKs for one entry. The wait after the last SYN-ACK is as long as all the other
-/// waits together.
+/// The most SYN-ACKs for one entry. The wait after the last SYN-ACK is as long as all earlier waits
+/// together.
 pub const SYN_ACKS_MAX: u8 = 6;
 
 /// The wait for an answer to the first SYN-ACK. Each further wait is twice as long (RFC 6298 §2.1,
@@ -44,7 +44,7 @@ const EVICTION_AGE: Micros = Micros::from_secs(7);
 /// The age at which a repeated SYN may evict an entry.
 const EVICTION_AGE_FOR_REPEATED: Micros = Micros::from_secs(1);
 
-/// How long a flood is assumed after an eviction.
+/// How long after an eviction we assume a flood.
 const FLOOD_SPAN: Micros = Micros::from_secs(1);
 
 /// The most challenge acknowledgments for one entry.
@@ -76,7 +76,7 @@ struct HalfOpen<K> {
 /// The effect of a segment on a half-open connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HalfOpenVerdict {
-    /// Nothing to do now. [`HalfOpenTable::output`] may have something to send.
+    /// Nothing to do now. A later [`HalfOpenTable::output`] may send something.
     Nothing,
     /// Send this segment.
     Respond(SegmentToSend),
@@ -144,7 +144,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             SynHistory::New => EVICTION_AGE,
             SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
         };
-        // The later entries of a queue are hardly older than its first.
+        // The first entry of a queue is the oldest. The later entries are hardly younger.
         let firsts =
             (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
         let longest = firsts
@@ -281,7 +281,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         }
     }
 
-    /// Sends every SYN-ACK that is due, first ones and retransmissions.
+    /// Sends every SYN-ACK that is due: the first one of an entry, and retransmissions.
     ///
     /// Errors: `CardFull` from `emit`. The remaining SYN-ACKs wait for the next call.
     pub fn output(
@@ -310,7 +310,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         Ok(())
     }
 
-    /// Removes the next entry that has not answered its last SYN-ACK, and returns its key.
+    /// Removes an entry whose peer has not answered the last SYN-ACK in time. Returns the entry's
+    /// key.
     pub fn give_up(&mut self, now: Instant) -> Option<K> {
         let (index, deadline) = self.entries.oldest(usize::from(SYN_ACKS_MAX))?;
         if deadline > now { None } else { self.entries.remove(index).map(|entry| entry.key) }
@@ -361,8 +362,8 @@ impl<K> HalfOpen<K> {
         }
     }
 
-    /// The reset for a peer that takes the connection for established, because the segment with
-    /// which it completed the handshake was lost.
+    /// The reset for a peer that considers the connection established. The segment with which it
+    /// completed the handshake was lost.
     fn reset(&self) -> SegmentToSend {
         SegmentToSend { sequence: self.iss + 1, flags: TcpFlags::RST, ..SegmentToSend::default() }
     }

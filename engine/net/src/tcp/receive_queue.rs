@@ -1,8 +1,9 @@
-//! Received bytes that the session has not consumed: in-order bytes, and out-of-order bytes that
-//! wait for a gap to be filled. A connection borrows the queue only while there are such bytes.
+//! Received bytes that the session has not consumed: bytes in order, and bytes beyond a gap that
+//! the peer still has to fill. A connection borrows the queue only while there are such bytes.
 //!
-//! The bytes are in a ring of blocks, each at the position of its sequence number. A block is
-//! allocated with its first byte. [`OutOfOrderRanges`] knows which out-of-order bytes are present.
+//! The bytes are in a ring of blocks. The sequence number of a byte determines its position. A
+//! block is borrowed for its first byte. [`OutOfOrderRanges`] records which bytes beyond a gap are
+//! present.
 //!
 //! Invariants:
 //! - `head <= tail`; the bytes between them are readable. All ranges of [`OutOfOrderRanges`] are
@@ -124,7 +125,8 @@ impl ReceiveQueue {
         }
         let written = self.write(at, bytes, blocks);
         let end = at + written as u32;
-        // A truncated segment may not reach the range that it was to be joined with.
+        // Only a part of the segment was stored. This part may not touch the range that the whole
+        // segment would touch. So it needs an entry in the list.
         if written > 0 && (written == bytes.len() || self.beyond.make_place_for(at, end, blocks)) {
             self.beyond.insert(at, end);
         }

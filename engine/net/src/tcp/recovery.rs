@@ -11,11 +11,11 @@ pub(super) enum RecoveryPhase {
     Open,
     /// A loss was detected and is being repaired.
     Repairing,
-    /// The retransmission timer expired; sending restarts slowly.
+    /// The retransmission timer expired. Sending restarts with a window of one segment.
     TimedOut,
 }
 
-/// The state to restore if nothing was lost.
+/// The congestion state before a loss. It is restored if nothing was lost.
 #[derive(Clone, Copy)]
 pub(super) struct Undo {
     pub(super) congestion: Congestion,
@@ -28,8 +28,8 @@ pub(super) struct Undo {
 pub(super) struct Recovery {
     pub(super) phase: RecoveryPhase,
     pub(super) duplicates: u8,
-    /// The number of bytes that must have arrived according to duplicate acknowledgments, which do
-    /// not say which bytes.
+    /// The number of bytes that have arrived according to duplicate acknowledgments. These do not
+    /// tell which bytes have arrived.
     pub(super) assumed: u32,
     pub(super) reduction: Reduction,
     pub(super) rack: Rack,

@@ -1,9 +1,9 @@
 //! Bytes that are unsent or unacknowledged, as a queue of pieces. A connection borrows the queue
 //! only while there are such bytes.
 //!
-//! Small replies are appended to the last block while the card does not read it. Once the card
-//! reads it, the next bytes start another block, so bytes that the card reads never change.
-//! `Arc::get_mut` proves that a block is not shared.
+//! Small replies are appended to the last block until the card begins to read it. Then the next
+//! bytes start another block. So bytes that the card reads never change. `Arc::get_mut` proves that
+//! the card does not share a block.
 //!
 //! Invariants:
 //! - `len` is the sum of the pieces' lengths minus `acknowledged`, which is less than the first
@@ -54,7 +54,7 @@ impl SendQueue {
         self.len
     }
 
-    /// The number of bytes that `append` is certain to take.
+    /// The number of bytes that `append` accepts now in any case.
     pub(super) fn room(&self, limit: u32, blocks: &BlockPool) -> usize {
         let pieces = self.pieces.room(blocks).min(blocks.free_for_sending());
         let bytes = limit.saturating_sub(self.len) as usize;
@@ -78,8 +78,8 @@ impl SendQueue {
     }
 
     /// Lets `write` fill at least `least` free bytes at the end of a block, and returns the number
-    /// of bytes written. The last block is used if it has enough room, or else a new block.
-    /// `least`: at most the size of a block. Without room, `write` is not called.
+    /// of bytes written. The block is the last one if it has enough room, otherwise a new block.
+    /// `least`: at most the size of a block. If there is no room, `write` is not called.
     pub(super) fn append_with(
         &mut self,
         least: usize,
@@ -100,7 +100,8 @@ impl SendQueue {
             write.take().map_or(0, |write| write(room))
         };
         let mut written = self.append_to_last(least, &mut once);
-        // Written bytes cannot be taken back, so the room for a piece is checked first.
+        // Once `write` has written bytes, they must be queued. So the room for their piece is
+        // checked first.
         if written == 0 && self.pieces.room(blocks) > 0 {
             written = self.append_block(&mut once, blocks);
         }
@@ -224,7 +225,7 @@ impl SendQueue {
     }
 }
 
-/// The number of bytes that an empty queue is certain to take.
+/// The number of bytes that an empty queue accepts in any case.
 pub(super) fn room_when_empty(limit: u32, blocks: &BlockPool) -> usize {
     (limit as usize).min(blocks.free_for_sending() * BLOCK_BYTES)
 }

@@ -1,15 +1,16 @@
-//! Ends slow start before a loss: HyStart++ (RFC 9406). When the round trip grows, a queue grows,
-//! so the path is full. Then the window grows slowly for some rounds. If the round trip stays long,
-//! slow start is over. If it falls again, a burst had made it longer, and slow start continues.
+//! Ends slow start before a loss: HyStart++ (RFC 9406). If the round trip gets longer, a queue
+//! grows, so the path is full. Then the window grows slowly for some rounds. If the round trip
+//! stays long, slow start ends. If the round trip falls again, only a burst had made it longer, and
+//! slow start continues.
 //!
-//! The minimum round trip of a round comes from its first segments. So it does not show a queue
-//! that begins and overflows within one round. This happens when the path is long and its queue is
-//! short. On such a path, another sign ends slow start at once (Ha and Rhee: Taming the elephants,
-//! 2011). The sign is that acknowledgments arrive back to back for half a round trip. Then the data
-//! of the last round fills half of the path, and the data of this round fills the rest.
+//! The minimum round trip of a round comes from the first segments of the round. So it does not
+//! show a queue that begins and overflows within one round, as on a long path with a short queue.
+//! There, another sign ends slow start at once (Ha and Rhee: Taming the elephants, 2011):
+//! acknowledgments arrive back to back, as a train, for half of a round trip. Then the data of the
+//! last round fills half of the path, and the data of this round fills the other half.
 //!
-//! Reordered segments do not make such a train of acknowledgments longer. Otherwise their delay at
-//! the end of a round would count as a part of the train's length.
+//! A reordered segment does not lengthen such a train. Otherwise its delay at the end of a round
+//! would count as a part of the train's length.
 //!
 //! A round lasts until data that was sent in it is acknowledged, selectively or not. All of this is
 //! part of the borrowed send queue, and is dropped when nothing is in flight.

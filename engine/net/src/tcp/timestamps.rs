@@ -4,10 +4,10 @@
 //! (RTTM).
 //! - Both SYNs propose timestamps, or none are used. If they are used, every segment but a reset
 //!   carries them, in both directions (§3.2).
-//! - The peer's value is learned only from a segment that begins no later than our last
-//!   acknowledgment (§4.3). So the echoed time is that of the oldest segment that a delayed
-//!   acknowledgment covers.
-//! - A value older than the learned one makes a segment unacceptable, unless nothing was received
+//! - The peer's value is stored only from a segment that begins no later than our last
+//!   acknowledgment (§4.3). So we echo the time of the oldest segment that a delayed acknowledgment
+//!   covers.
+//! - A segment with a value older than the stored one is unacceptable, unless nothing was received
 //!   for 24 days (§5.5).
 
 use machine::{Instant, Micros};
@@ -55,8 +55,8 @@ impl TimestampClock {
         (value.wrapping_sub(self.recent) as i32) > 0
     }
 
-    /// The time since we sent the echoed value, accurate to half a millisecond. `None` if that is
-    /// impossible.
+    /// The time since we sent the echoed value, accurate to half a millisecond. `None` if the time
+    /// is longer than [`RTO_MAX`]: then the echo is not a value that we sent.
     pub(super) fn since(&self, now: Instant, echo: u32) -> Option<Micros> {
         let span = Micros::from_millis(u64::from(self.value(now).wrapping_sub(echo)));
         (span <= RTO_MAX).then_some(Micros(span.0 + 500))

@@ -1,15 +1,15 @@
-//! The receive window: the bytes that have arrived in order, and the bytes that the peer may still
-//! send. Also the window that the peer was last told.
+//! The receive window: the bytes that have arrived in order, the bytes that the peer may still
+//! send, and the window that we last announced.
 //!
-//! The right edge only moves right, so data within an announced window is accepted (RFC 9293
-//! §3.8.6.2.1). It moves by at least a segment at a time, so that the peer is never tempted to send
-//! a small segment (§3.8.6.2.2). With scaling, the wire can express only multiples of 64, and the
-//! announced value is rounded down; the unrounded window is honoured (RFC 7323 §2.4).
+//! The right edge only moves right, so data within an announced window is always accepted (RFC 9293
+//! §3.8.6.2.1). It moves by at least one segment, so that the peer does not send small segments
+//! (§3.8.6.2.2). With scaling, the segment can express only multiples of 64, so the announced
+//! window is rounded down. We accept data up to the unrounded edge (RFC 7323 §2.4).
 //!
-//! The width follows the path. When the session consumes a quarter of a window within half a round
-//! trip, the path holds at least half of the window. Then the next window is twice as wide. So the
-//! window stays ahead of a peer that doubles its rate, and settles between two and four times what
-//! the path holds. Bytes that a session leaves unread do not widen it.
+//! The width of the window adapts to the path. If the session consumes a quarter of a window within
+//! half a round trip, at least half of the window is in flight. Then the next window is twice as
+//! wide. So the window grows faster than a peer that doubles its rate. It settles between two and
+//! four times what is in flight. Bytes that a session leaves unread do not widen the window.
 
 use machine::Instant;
 
@@ -22,7 +22,7 @@ pub const RECEIVE_WINDOW: u32 = 256 * 1024;
 /// The most bytes that one connection may have in flight to us or unread, even on the longest path.
 pub const RECEIVE_WINDOW_MAX: u32 = (u16::MAX as u32) << WINDOW_SHIFT;
 
-/// The window that a connection gets even if few blocks are free: enough for slow progress.
+/// The window of a connection when few blocks are free. It allows slow progress.
 pub(super) const RECEIVE_WINDOW_SCARCE: u32 = 8 * 1024;
 
 /// The window in a SYN, in bytes. It is never scaled, whatever is agreed on (RFC 7323 §2.2).
@@ -38,7 +38,7 @@ const _: () = assert!(
     RECEIVE_WINDOW << DOUBLINGS_MAX >= RECEIVE_WINDOW_MAX && RECEIVE_WINDOW < RECEIVE_WINDOW_MAX
 );
 
-/// The number of segments that are acknowledged individually after a sign that the peer repairs a
+/// The number of segments that are acknowledged one by one after a sign that the peer repairs a
 /// loss.
 const PROMPT_SEGMENTS: u8 = 16;
 
@@ -54,8 +54,8 @@ pub(super) struct ReceiveWindow {
     pub(super) edge: SequenceNumber,
     /// RCV.NXT as our last segment reported it.
     pub(super) reported: SequenceNumber,
-    /// Start of the count of consumed bytes: the time, in milliseconds modulo 2^16, and the first
-    /// byte.
+    /// The start of the count of consumed bytes: the time, in milliseconds modulo 2^16, and the
+    /// number of the first byte.
     counted_at: u16,
     counted_from: SequenceNumber,
     /// How often the window has doubled.
@@ -86,9 +86,9 @@ impl ReceiveWindow {
         (RECEIVE_WINDOW << self.doublings).min(RECEIVE_WINDOW_MAX)
     }
 
-    /// Widens the window if the session consumes so much in a round trip that the path holds half
-    /// of the window. `kept`: bytes not yet consumed; `round_trip`: in microseconds, zero when none
-    /// is known.
+    /// Widens the window if the session consumes so much in a round trip that half of the window
+    /// must be in flight. `kept`: bytes not yet consumed. `round_trip`: in microseconds, zero if
+    /// unknown.
     #[inline]
     pub(super) fn fit_path(&mut self, now: Instant, kept: u32, round_trip: u32) {
         let taken = self.nxt - kept;
@@ -107,7 +107,7 @@ impl ReceiveWindow {
         (self.counted_at, self.counted_from) = (clock, taken);
     }
 
-    /// Acknowledges the next segments individually: the peer repairs a loss, perhaps with a small
+    /// Acknowledges the next segments one by one. The peer repairs a loss, perhaps with a small
     /// window, and waits for each acknowledgment.
     pub(super) fn be_prompt(&mut self) {
         self.prompt = PROMPT_SEGMENTS;
@@ -127,7 +127,7 @@ impl ReceiveWindow {
         self.edge.since(self.nxt)
     }
 
-    /// The window as on the wire, shifted right by `shift`.
+    /// The window as a segment states it, shifted right by `shift`.
     #[inline]
     pub(super) fn on_wire(&self, shift: u8) -> u16 {
         u16::try_from(self.open() >> shift).unwrap_or(u16::MAX)
@@ -150,8 +150,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether the peer should be told at once that the window has opened, because it may be
-    /// waiting for that.
+    /// Whether the peer must be told at once that the window has opened. The peer may wait for
+    /// this.
     pub(super) fn should_announce(&self, kept: u32, limit: u32, mss: u32) -> bool {
         let gain = self.gain(kept, limit);
         gain >= limit / 2 || (self.open() < limit / 4 && gain >= mss.min(limit / 4) * 2)

@@ -1,7 +1,7 @@
 //! Deliveries that wait for buffers, and the order in which they are woken.
 //!
-//! Invariant: a delivery that waits for one kind of buffer does not block a delivery that waits for
-//! another kind. An available buffer is offered to a delivery that waits for its kind.
+//! Invariant: deliveries that wait for different kinds of buffers do not block each other. An
+//! available buffer is offered to a delivery that waits for its kind.
 
 use crate::delivery::{Deliveries, Expect};
 use crate::layout::PIECE_PAGES;
@@ -18,9 +18,9 @@ pub(super) enum AwaitedBuffer {
     Page,
     /// A run of pages for more octets.
     Run,
-    /// A copy for a further recipient's chunk.
+    /// A buffer for the copy of a chunk, for a further recipient.
     Copy,
-    /// No buffer, but a segment that another core may give to this one.
+    /// No buffer, but a segment. Another core may give one to this core.
     Segment,
 }
 
@@ -61,8 +61,8 @@ impl BufferWaiters {
 }
 
 impl Deliveries {
-    /// Wakes one delivery for each kind of buffer that is available. A delivery that waits for a
-    /// copy is woken in any case, and tries again. To be called after buffers were returned.
+    /// Wakes one delivery for each kind of buffer that is available. One delivery that waits for a
+    /// copy is woken in any case, and tries again. Must be called after buffers were returned.
     pub(crate) fn offer_buffers(&mut self, pool: &Pool, wakes: &mut Wakes) {
         for awaited in [AwaitedBuffer::Page, AwaitedBuffer::Run, AwaitedBuffer::Copy] {
             let can_be_had = match awaited {
@@ -77,8 +77,8 @@ impl Deliveries {
         }
     }
 
-    /// Wakes every delivery that waits for a segment, so that it tries again. To be called when the
-    /// disk owner has answered a request for segments.
+    /// Wakes every delivery that waits for a segment, so that it tries again. Must be called when
+    /// the disk owner has answered a request for segments.
     pub(crate) fn retry_for_segments(&mut self, wakes: &mut Wakes) {
         while let Some(delivery) = self.buffer_waiters.segment.pop_front() {
             self.wake_waiter(delivery, wakes);
@@ -96,16 +96,16 @@ impl Deliveries {
         }
     }
 
-    /// Takes a delivery out of the queues when it is given up or has found its buffer. Otherwise it
-    /// would be woken in place of another delivery.
+    /// Takes a delivery out of the queues when it is given up or has found its buffer. In a queue,
+    /// it would be woken instead of a delivery that still waits.
     pub(super) fn stop_waiting_for_buffer(&mut self, id: FrameId) {
         if core::mem::take(&mut self.known(id).awaits_buffer) {
             self.buffer_waiters.forget(id);
         }
     }
 
-    /// The number of single pages that copies must leave: one for each delivery and each read that
-    /// may still begin.
+    /// The number of single pages that copies may not take: one for each delivery and each read
+    /// that may still begin.
     pub(crate) fn pages_to_leave(&self, reads_to_come: usize) -> usize {
         self.table.capacity() - self.table.len() + reads_to_come
     }

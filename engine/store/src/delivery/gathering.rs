@@ -1,5 +1,5 @@
-//! The end of a delivery: its last chunks and records are gathered, the flush is awaited, or the
-//! delivery is given up.
+//! The end of a delivery: its last chunks and records are gathered, and a flush makes them durable.
+//! Or the delivery is given up.
 //!
 //! Invariant: space for all recipients is allocated before any recipient gets the message.
 
@@ -27,8 +27,8 @@ use tasks::FrameId;
 const RECORDS_BYTES: usize = 224;
 
 impl Deliveries {
-    /// Gathers the oldest ready delivery, if that is possible now. Returns true if it was possible:
-    /// then the next delivery may follow.
+    /// Gathers the delivery that has been ready for longest, if that is possible now. Returns
+    /// whether it was possible. If so, the caller may try the next delivery.
     pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut StoreParts) -> bool {
         let Some(id) = self.ready.front().copied() else { return false };
         if self.gather_delivery(id, reads_to_come, parts) == StepProgress::Later {
@@ -97,8 +97,8 @@ impl Deliveries {
         StepProgress::Done
     }
 
-    /// Reserves quota for all recipients, and allocates the last chunk of each, before any
-    /// recipient gets the message.
+    /// Reserves quota for all recipients, and allocates the last chunk of each recipient. Both come
+    /// before any recipient gets the message.
     pub(super) fn allocate_last(
         &mut self,
         id: FrameId,
@@ -129,8 +129,7 @@ impl Deliveries {
         Ok(StepProgress::Done)
     }
 
-    /// Gathers the chunk and the records of the next recipient. `None`: no
-    /// recipient is left.
+    /// Gathers the chunk and the records of the next recipient. `None`: no recipient is left.
     fn gather_recipient(
         &mut self,
         id: FrameId,
@@ -232,8 +231,8 @@ impl Deliveries {
         }
     }
 
-    /// Notes that a group with the records of a recipient is durable and applied. After the last
-    /// such group, the message is delivered.
+    /// Notes that a group with the records of one recipient is durable and applied. After the last
+    /// recipient's group, the message is delivered.
     pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut StoreParts) {
         let delivery = self.known(id);
         delivery.groups -= 1;
@@ -246,8 +245,8 @@ impl Deliveries {
         }
     }
 
-    /// Ends the write of a chunk. Returns true if the write failed and a group depends on it: then
-    /// the disk has failed.
+    /// Handles the end of a chunk's write. Returns true if the write failed and a group depends on
+    /// it. Then the disk counts as failed.
     pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut StoreParts) -> bool {
         let delivery = self.known(id);
         delivery.writes -= 1;
@@ -280,7 +279,7 @@ impl Deliveries {
         }
     }
 
-    /// Abandons the delivery. The delivery is removed once its writes have ended.
+    /// Abandons the delivery. It stays in the table until its writes have ended.
     pub(super) fn give_up(&mut self, id: FrameId, parts: &mut StoreParts) {
         self.stop_waiting_for_buffer(id);
         self.known(id).expect = Expect::Abandoned;
@@ -312,7 +311,7 @@ impl Deliveries {
             parts.pool.give(staging);
         }
         self.idle.push(delivery);
-        // Fewer deliveries may need a page now, so copies may take more pages.
+        // One delivery less may need a page now, so copies may take more pages.
         parts.pool.note_room();
     }
 }

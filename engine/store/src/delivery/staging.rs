@@ -1,7 +1,7 @@
 //! The staging buffer of a delivery: the octets of the chunk that is being filled.
 //!
-//! Invariant: the first [`HEADER_BYTES`] of the buffer are space for the header, and `length`
-//! octets follow.
+//! Invariant: the buffer begins with [`HEADER_BYTES`] bytes of space for the header. After that
+//! space are `length` octets.
 
 use crate::chunk::{self, HEADER_BYTES};
 use crate::delivery::Delivery;
@@ -25,9 +25,10 @@ impl Delivery {
         count
     }
 
-    /// Sets the head: the octets that were appended last, but come first in the message. If all
-    /// octets are still in the buffer, they are rotated there, so that no head remains. Otherwise
-    /// they stay in place, and the entry tells readers the size of the head.
+    /// Sets the head: octets that were appended last, but are first in the message. If all octets
+    /// are still in the buffer, it is rotated, so that the octets are in the order of the message.
+    /// Otherwise the octets stay where they are, and the message's entry tells readers the size of
+    /// the head.
     pub(super) fn set_head(&mut self, head: HeadSize) {
         self.head = head;
         let all = self
@@ -55,8 +56,8 @@ impl Delivery {
         old
     }
 
-    /// The buffer that a recipient's chunk is written from: a copy, or the original for the last
-    /// recipient.
+    /// The buffer from which the chunk of a recipient is written. It is a copy, but for the last
+    /// recipient it is the original.
     pub(super) fn buffer_for_recipient(&mut self, copy: Option<Box<[u8]>>) -> Option<Box<[u8]>> {
         let Some(mut copy) = copy else { return self.staging.take() };
         let used = HEADER_BYTES..HEADER_BYTES + self.length;

@@ -1,15 +1,15 @@
 //! Checks whether a disk without superblocks was ever used, before it is formatted. Section 3 of
 //! `docs/format.md`.
 //!
-//! A store writes the first page of a segment before any other page of it, in journal segments and
-//! in body segments. So one page of each segment is enough. The disk may have had another size, and
-//! therefore other segments, when it was formatted. So the first page of every possible segment is
-//! read, for every size of a store that could have reached it.
+//! In each segment, a store writes the first page before any other page. So it is enough to check
+//! the first page of each segment. The disk may have had another size when it was formatted, and
+//! therefore other segments. So the first page of every possible segment is read, for every size
+//! that a store on this disk could have.
 //!
 //! Invariants:
 //! - A disk is blank only if all of these pages were read and are zero.
-//! - At most 8192 pages are read for each doubling of a segment's size, and one for each further 8
-//!   MiB.
+//! - At most 8192 pages are read for each doubling of a segment's size. One page is read for each
+//!   further 8 MiB.
 
 use crate::backing::DiskQueue;
 use crate::block;
@@ -41,8 +41,8 @@ impl BlankCheck {
         }
     }
 
-    /// Lets a lane read the next page. When the last lane has no page left, returns whether the
-    /// disk is blank, or why it is not.
+    /// Lets a lane read the next page. When no lane has a page left, returns whether the disk is
+    /// blank, or why it is not.
     pub(super) fn next(
         &mut self,
         lane: u8,
@@ -60,8 +60,8 @@ impl BlankCheck {
     }
 }
 
-/// The reason why this page makes the disk not blank. `None` if the page is zero. An unreadable
-/// page counts as not blank, because it may have any content.
+/// The reason why this page shows that the disk is not blank. `None` if the page is zero. An
+/// unreadable page counts as not blank, because its content is unknown.
 fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<OpenRefusal> {
     let Ok(bytes) = page else { return Some(OpenRefusal::Unreadable) };
     if chunk::may_begin(bytes, number) || block::may_begin(bytes, number) {

@@ -7,13 +7,14 @@ use crate::superblock::{Format, SlotContent, Superblock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The content of a disk around its segments.
+/// The content of the pages outside of the segments.
 pub(super) enum DiskContent {
     /// A store with this current superblock.
     Store {
         superblock: Box<Superblock>,
         damaged: Vec<Page>,
-        /// Another version on the disk has other roots of journals than the current version.
+        /// Another version of the superblock on the disk has other roots of journals than this
+        /// version.
         has_other_roots: bool,
         /// All four slots have the format of the current version.
         is_of_one_format: bool,
@@ -89,8 +90,8 @@ fn is_blank(lanes: &Lanes, pages: u32) -> bool {
     around(pages).all(|page| lanes.page(page).is_some_and(zero))
 }
 
-/// The pages around the segments, without the slot that formatting writes first and the crash
-/// area.
+/// The pages outside of the segments, without the crash area and without the slot that formatting
+/// writes first.
 fn around(disk_pages: u32) -> impl Iterator<Item = Page> {
     let [.., first_written] = slots(disk_pages);
     let pieces = superblock_pieces(disk_pages).into_iter();

@@ -1,10 +1,13 @@
-//! The messages of a journal's last group: their last chunks are checked, because the group may be
-//! durable without them.
+//! Checks the messages of a journal's last group. The group may be durable although the last chunk
+//! of one of its messages is not. Such a message is torn, and is removed.
 //!
-//! Invariant: a message is removed only if no group is known to have followed. Its last chunk must
-//! have been read, and must differ from the chunk that the record names. An unreadable place counts
-//! as a following group. A place with two rotten copies looks like the end of the journal, so a
-//! group in that place stays unknown.
+//! Invariants:
+//! - A message is removed only if its last chunk was read, and differs from the chunk that the
+//!   record names.
+//! - No message is removed if a later group may have followed the last group. A place (the position
+//!   of one journal block, which is stored in two copies) may hold such a group if it is
+//!   unreadable. If both copies have rotted, the place looks like the end of the journal, and its
+//!   group is not noticed.
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};
@@ -17,7 +20,7 @@ use crate::types::{AccountId, Uid};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A message of the last group. Its last chunk may be torn.
+/// A message of the last group. Its last chunk may not have been written completely.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recent {
     pub(super) account: AccountId,

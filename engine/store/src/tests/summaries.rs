@@ -85,7 +85,7 @@ fn every_recipient_gets_the_summary() {
 }
 
 #[test]
-fn summary_read_costs_one_page_for_any_message() {
+fn summary_of_a_long_message_is_read_as_one_page() {
     let (mut rig, ada, bodies) = filled();
     let before = rig.disk.sectors_read;
     rig.summary(ada, INBOX, Uid(bodies.len() as u32)).unwrap();

@@ -44,8 +44,8 @@ impl Tcb {
         }
     }
 
-    /// Whether the peer repeats its SYN in a simultaneous open, now with the acknowledgment of
-    /// ours.
+    /// Whether the segment repeats the SYN that we have received, now with an acknowledgment of our
+    /// SYN. Both ends opened the connection at the same time.
     fn is_repeated_syn_ack(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.flags.has(TcpFlags::SYN.with(TcpFlags::ACK))
             && segment.sequence + 1 == self.receive.nxt
@@ -100,7 +100,7 @@ impl Tcb {
             return self.challenge(now);
         }
         if self.has_agreed(TcpFeatures::TIMESTAMPS) && segment.options.timestamps.is_none() {
-            // The segment is forged, or damaged by a middlebox (RFC 7323 §3.2).
+            // The segment is forged, or a middlebox has damaged it (RFC 7323 §3.2).
             return;
         }
         let is_too_old = self.is_too_old(now, segment);
@@ -128,7 +128,7 @@ impl Tcb {
         if segment.payload.len() >= usize::from(self.mss)
             && self.silent_for(now) > self.round_trip.timeout()
         {
-            // This may be a retransmission after the loss of a whole flight, which leaves no gap.
+            // The peer may repeat a lost flight, which leaves no gap. It needs prompt answers.
             self.receive.be_prompt();
         }
         self.heard_at = millis(now);
@@ -141,9 +141,9 @@ impl Tcb {
         }
     }
 
-    /// Answers an unacceptable segment. If it has bytes, our acknowledgment of them was lost, and
-    /// each copy is answered. An empty segment is only challenged; otherwise two confused ends
-    /// would answer each other for ever.
+    /// Answers an unacceptable segment. If it has bytes, our acknowledgment of them was lost, so
+    /// each copy is answered. An empty segment gets only a challenge, at a limited rate. Otherwise
+    /// two confused ends would answer each other for ever.
     fn answer_unacceptable(&mut self, now: Instant, segment: &SegmentRepr<'_>) {
         if segment.sequence_len() > 0 {
             self.note_duplicate(segment.sequence, segment.payload.len());
@@ -154,15 +154,15 @@ impl Tcb {
         }
     }
 
-    /// Whether the segment repeats the peer's last segment. Trimmed to the window, such a segment
-    /// is empty at RCV.NXT (RFC 9293 §3.10.7.4), and its acknowledgment is up to date. In CLOSING,
-    /// if the bare acknowledgment of our FIN was lost, only such a segment may acknowledge it.
+    /// Whether the segment repeats the peer's last segment. Then its acknowledgment is used (RFC
+    /// 9293 §3.10.7.4). In CLOSING the peer's bare acknowledgment of our FIN may be lost. After
+    /// that, only a repeated FIN can acknowledge ours.
     fn repeats_the_last(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         len > 0 && segment.sequence + len == self.receive.nxt
     }
 
-    /// PAWS: whether the segment was sent before a segment that we have seen (RFC 7323 §5.3 R1).
+    /// PAWS: whether the segment is older than a segment that has arrived (RFC 7323 §5.3 R1).
     #[inline]
     fn is_too_old(&self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
         segment.options.timestamps.is_some_and(|stamps| {
@@ -184,9 +184,9 @@ impl Tcb {
         }
     }
 
-    /// The first step of RFC 9293 §3.10.7.4. Two more cases are accepted, because otherwise the
-    /// acknowledgment would be lost for no reason. One is an empty segment at the right edge. The
-    /// other is bytes at RCV.NXT while the window is closed (a probe).
+    /// The first step of RFC 9293 §3.10.7.4. Two more cases are accepted, so that the
+    /// acknowledgment in the segment is used. The first is an empty segment at the window's right
+    /// edge. The second is a window probe: bytes at RCV.NXT while the window is closed.
     fn is_acceptable(&self, segment: &SegmentRepr<'_>) -> bool {
         let len = segment.sequence_len();
         let ahead = segment.sequence.since(self.receive.nxt);
@@ -198,8 +198,8 @@ impl Tcb {
         behind < len
     }
 
-    /// Handles a reset. It is accepted only at exactly RCV.NXT. Elsewhere in the window it is
-    /// challenged (RFC 5961 §3.2).
+    /// Handles a reset. A reset at exactly RCV.NXT ends the connection. A reset elsewhere in the
+    /// window gets a challenge acknowledgment (RFC 5961 §3.2).
     fn reset_arrived(
         &mut self,
         now: Instant,
@@ -273,8 +273,8 @@ impl Tcb {
         self.settle_receive_queue(pools);
     }
 
-    /// Notes which of `count` bytes from `start` on were duplicates, for the next acknowledgment to
-    /// report (RFC 2883 §4).
+    /// Notes which of the `count` bytes from `start` on have arrived before. The next
+    /// acknowledgment reports these duplicates (RFC 2883 §4).
     fn note_duplicate(&mut self, start: SequenceNumber, count: usize) {
         let nxt = self.receive.nxt;
         let end = start + count as u32;
@@ -313,15 +313,15 @@ impl Tcb {
                 actions.data = behind..behind + fresh.len();
                 self.receive.nxt = self.receive.nxt + fresh.len() as u32;
             }
-            // The peer sends these bytes again; by then there may be room.
+            // No buffer is free. The peer sends these bytes again.
             None => {}
         }
         self.schedule_acknowledgment(now);
     }
 
-    /// Every second full segment is acknowledged at once, and others after a delay (RFC 9293
-    /// §3.8.6.3). While the peer repairs a loss, every segment is acknowledged at once (RFC 5681
-    /// §4.2 asks this for the first).
+    /// Schedules the acknowledgment of received data. Every second full segment is acknowledged at
+    /// once, and others after a delay (RFC 9293 §3.8.6.3). While the peer repairs a loss, every
+    /// segment is acknowledged at once. RFC 5681 §4.2 asks for this when a segment fills a gap.
     fn schedule_acknowledgment(&mut self, now: Instant) {
         let unreported = self.receive.nxt.since(self.receive.reported);
         if unreported >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
@@ -331,7 +331,8 @@ impl Tcb {
         }
     }
 
-    /// Keeps bytes beyond a gap if the pools have plenty; otherwise the peer sends them again.
+    /// Buffers bytes beyond a gap if the pools have many free buffers. Otherwise the bytes are
+    /// dropped, and the peer sends them again.
     fn out_of_order_arrived(
         &mut self,
         start: SequenceNumber,
@@ -376,8 +377,8 @@ impl Tcb {
         }
     }
 
-    /// Notes whether an acceptable segment was marked, and whether the peer reports that it
-    /// received our echo.
+    /// Notes whether a router has marked an acceptable segment, and whether the peer reports that
+    /// it has received our echo of a mark.
     #[inline]
     fn note_congestion(&mut self, segment: &SegmentRepr<'_>) {
         if !self.has_agreed(TcpFeatures::ECN) {
@@ -406,7 +407,7 @@ impl Tcb {
             return if behind <= self.snd_wnd_max { Ok(()) } else { Err(Unacceptable) };
         }
         if outstanding == 0 || self.awaited == AlarmReason::Window {
-            // The peer is alive and answers, which is all that a probe asks.
+            // An acknowledgment shows that the peer is alive. A probe asks only this.
             self.attempts = 0;
         }
         if !segment.options.sack.is_empty()
@@ -471,14 +472,14 @@ impl Tcb {
         }
     }
 
-    /// Whether an empty segment changes nothing while data is in flight (RFC 5681 §2).
+    /// Whether the segment is a duplicate acknowledgment: no data, no new window (RFC 5681 §2).
     fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.sequence_len() == 0
             && u32::from(segment.window) << self.peer_shift == self.snd_wnd
             && self.awaited != AlarmReason::Window
     }
 
-    /// Updates the send window from a segment that is not older than the last segment used.
+    /// Updates the send window, unless a later segment has already updated it.
     fn update_window(&mut self, segment: &SegmentRepr<'_>) {
         if segment.sequence.is_before(self.snd_wl1) {
             return;
@@ -488,12 +489,12 @@ impl Tcb {
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = segment.sequence;
         if self.snd_wnd > before && self.awaited == AlarmReason::Window {
-            // Only probes were unanswered, which says nothing about the path.
+            // Only window probes were unanswered. They do not show how fast the path is.
             self.backoff = 0;
         }
     }
 }
 
-/// The acknowledgment is outside the valid range (RFC 5961 §5.2), so the rest of the segment is not
+/// The acknowledgment is outside the valid range (RFC 5961 §5.2). So the rest of the segment is not
 /// trusted.
 struct Unacceptable;

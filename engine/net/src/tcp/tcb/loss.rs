@@ -1,24 +1,26 @@
-//! Loss recovery: from acknowledgments to retransmissions, and their rate.
+//! Loss recovery: finds lost data from acknowledgments, and decides what to retransmit and when.
 //!
-//! The same recovery serves every peer. The flight knows the data in flight, and a detector marks
-//! the lost data. Then the window is lowered once. Proportional rate reduction paces the sending
-//! until everything in flight at that time is acknowledged. The detector depends on the peer:
+//! The same recovery serves every peer. The flight (the list of the data in flight) records which
+//! data has arrived. A detector marks the data that is lost. A loss lowers the congestion window
+//! once. Proportional rate reduction then limits the rate until everything is acknowledged that was
+//! in flight when the loss was found. The detector depends on the peer:
 //! - With selective acknowledgments, the detector is RACK, which judges by time (RFC 8985). A tail
 //!   loss probe makes the peer answer when only the last segments are lost.
-//! - Without such acknowledgments, three duplicates mean that the first segment is lost, and each
-//!   partial acknowledgment means that the next segment is lost (RFC 6582). A duplicate counts as
-//!   one segment that has arrived, at an unknown place (RFC 6937 §3).
-//! - For every peer, the retransmission timer marks all old data as lost.
+//! - Without such acknowledgments, three duplicate acknowledgments mean that the first segment is
+//!   lost. Each partial acknowledgment means that the next segment is lost (RFC 6582). A duplicate
+//!   also means that one segment has arrived, but not which one (RFC 6937 §3).
+//! - For every peer, the expiry of the retransmission timer marks all old data as lost.
 //!
-//! Limited transmit (RFC 3042) needs no extra code: arrived data is no longer in flight, and makes
-//! room.
+//! Limited transmit (RFC 3042) needs no extra code: data that has arrived is not in flight, so the
+//! window has room for new data.
 //!
-//! A loss may turn out to be spurious: a timestamp echo shows that the first copy arrived (RFC
-//! 3522), or nothing was retransmitted yet. Then its effects are undone.
+//! A loss may be spurious: the data was only late. A timestamp echo may show that the first copy
+//! arrived (RFC 3522), or the data arrives before anything was retransmitted. Then the lowering of
+//! the window is undone.
 //!
 //! `recover` is the number after the last byte that had been sent when the last loss was found.
-//! Until it is acknowledged, further losses belong to the same flight, and do not lower the window
-//! again.
+//! Until this number is acknowledged, further losses belong to the same flight, and do not lower
+//! the window again.
 
 use machine::{Instant, Micros};
 
@@ -33,8 +35,8 @@ use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::slow_start::WindowGrowth;
 use crate::tcp::state::{Owed, TcpFeatures};
 
-/// The number of duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap,
-/// RACK is sure of a loss.
+/// The number of duplicate acknowledgments that mean a loss (RFC 5681 §3.2). If this many segments
+/// have arrived beyond a gap, RACK does not wait for reordered segments.
 const DUPLICATES: u8 = 3;
 
 /// The effects of one acknowledgment on the flight.
@@ -51,7 +53,7 @@ struct AcknowledgmentEffects {
 }
 
 impl Tcb {
-    /// The estimated bytes in the network.
+    /// The estimated number of bytes in the network: in flight, and neither arrived nor lost.
     #[inline]
     pub(in crate::tcp) fn pipe(&self) -> u32 {
         let outstanding = self.snd_max.since(self.snd_una);
@@ -72,7 +74,7 @@ impl Tcb {
     }
 
     /// Handles an acceptable acknowledgment that has moved SND.UNA by `ahead`, or is a duplicate.
-    /// One that acknowledges only our FIN has no effect, because it says nothing about data.
+    /// An acknowledgment of only our FIN has no effect, because it says nothing about data.
     pub(super) fn flight_acknowledged(
         &mut self,
         now: Instant,
@@ -114,7 +116,7 @@ impl Tcb {
     }
 
     /// Grows the window after data has arrived outside of recovery. `flight`: bytes in flight
-    /// before.
+    /// before the acknowledgment.
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, effects: &AcknowledgmentEffects) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
         let selective = self.has_agreed(TcpFeatures::SACK);
@@ -135,8 +137,8 @@ impl Tcb {
         } else {
             slow_start.arrived_late(now.0 as u32)
         };
-        // If the network reorders, a gap is no sign of a loss, and bytes beyond it count when they
-        // arrive. Otherwise duplicates allow no more to be sent than has arrived (RFC 5681 §3.2).
+        // If the network reorders, bytes beyond a gap count on arrival. Otherwise only acknowledged
+        // bytes count: duplicates must not grow the window (RFC 5681 §3.2).
         let bytes =
             if selective && recovery.rack.has_reordered() { effects.arrived } else { ahead };
         if bytes > 0 {
@@ -145,9 +147,9 @@ impl Tcb {
         }
     }
 
-    /// The fast path: an acknowledgment of everything in flight, which was sent once and together,
-    /// with no loss known. Only its round trip matters: nothing is left that could be lost or
-    /// reordered. Returns false for other acknowledgments.
+    /// The fast path: an acknowledgment of everything in flight, when all of it was sent once and
+    /// together, and no loss is known. Nothing is left that could be lost or reordered, so only the
+    /// round trip is measured. Returns false if the acknowledgment is not of this kind.
     #[inline]
     fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
         let is_plain = segment.options.sack.is_empty() && !segment.flags.has(TcpFlags::ECE);
@@ -206,7 +208,7 @@ impl Tcb {
             {
                 effects.duplicate = blocks.take_first();
             }
-            // In wire order, newest first, the blocks would look reordered.
+            // The blocks arrive with the newest first. In this order the runs would seem reordered.
             blocks.sort_by_distance_from(una);
             for block in blocks.as_slice() {
                 if !block.start.is_before(una)
@@ -231,8 +233,8 @@ impl Tcb {
         Some(effects)
     }
 
-    /// Takes one round trip sample each round trip. For bytes sent once it uses our own clock,
-    /// otherwise the echo of our timestamp.
+    /// Takes one round trip sample for each round trip. The sample is measured with our own clock
+    /// if the bytes were sent once, otherwise with the echo of our timestamp.
     fn measure(
         &mut self,
         now: Instant,
@@ -281,7 +283,7 @@ impl Tcb {
         }
     }
 
-    /// Marks losses by RFC 8985 §6.2 step 5. Returns how long to wait until more data is lost.
+    /// Marks losses by RFC 8985 §6.2 step 5. Returns the wait until more data counts as lost.
     fn judge_by_time(&mut self, now: Instant) -> Option<Micros> {
         let (mss, smoothed) = (u32::from(self.mss), self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
@@ -302,7 +304,7 @@ impl Tcb {
         wait
     }
 
-    /// Marks losses by RFC 6582 §3.2. Ignores duplicates that retransmissions of a timeout caused.
+    /// Marks losses by RFC 6582 §3.2. Ignores duplicates that a timeout's retransmissions cause.
     fn judge_by_duplicates(&mut self, ahead: u32) {
         let (una, recover, mss) = (self.snd_una, self.recover, u32::from(self.mss));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
@@ -320,15 +322,15 @@ impl Tcb {
         }
     }
 
-    /// Lets the next new data tell the peer that our window was reduced (RFC 3168 §6.1.2).
+    /// Makes the next new data report our reduced window to the peer (RFC 3168 §6.1.2).
     fn report_reduced_window(&mut self) {
         if self.has_agreed(TcpFeatures::ECN_DATA) {
             self.owe(Owed::REDUCED);
         }
     }
 
-    /// Lowers the window because of congestion, once for all data in flight now. `flight`: the
-    /// bytes of the window that were in use.
+    /// Lowers the window because of congestion. The lowering covers all data in flight now.
+    /// `flight`: the bytes of the window that were in use.
     fn reduce_window(&mut self, flight: u32) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         self.congestion.lower(flight, mss);
@@ -395,8 +397,8 @@ impl Tcb {
         }
     }
 
-    /// Handles the expiry of the retransmission timer. The first segment is lost in any case, and
-    /// so is old data (RFC 8985 §6.3). Without selective acknowledgments, all data is lost.
+    /// Handles the expiry of the retransmission timer. The first segment and all old data count as
+    /// lost (RFC 8985 §6.3). Without selective acknowledgments, all data counts as lost.
     pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
@@ -426,7 +428,7 @@ impl Tcb {
         recovery.undo = recovery.undo.or(Some(undo));
     }
 
-    /// Counts sent bytes against the reduced rate. `is_again`: they were retransmitted.
+    /// Counts sent bytes against the reduced rate. `is_again`: the bytes were retransmitted.
     #[inline]
     pub(super) fn recovery_sent(&mut self, now: Instant, count: u32, is_again: bool) {
         let stamp = self.timestamps.stamps(now).value;
@@ -442,9 +444,10 @@ impl Tcb {
         }
     }
 
-    /// Evaluates an acknowledgment of the tail loss probe in flight (RFC 8985 §7.4.2). If the probe
-    /// repeated data, and more is acknowledged without the report of a duplicate, the original was
-    /// lost. Then the loss counts although it is repaired.
+    /// Handles an acknowledgment of the tail loss probe in flight (RFC 8985 §7.4.2). A probe may
+    /// repeat data. If more than the probe is acknowledged, and no duplicate is reported, the
+    /// original of this data was lost. The probe has repaired this loss, but the loss still lowers
+    /// the window.
     fn tail_acknowledged(&mut self, effects: &AcknowledgmentEffects, duplicate: bool) {
         if !self.owes(Owed::TAIL) || self.snd_una.is_before(self.tail) {
             return;
@@ -474,8 +477,8 @@ impl Tcb {
             && self.round_trip.smoothed() > 0
     }
 
-    /// Lowers the window if the acknowledgment echoes a new congestion mark. Returns whether it
-    /// has. `flight`: bytes in flight before the acknowledgment.
+    /// Lowers the window if the acknowledgment echoes a new congestion mark. Returns whether the
+    /// window was lowered. `flight`: bytes in flight before the acknowledgment.
     fn reacts_to_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
         let is_news = self.phase() == RecoveryPhase::Open && self.snd_una.is_after(self.recover);
         let reacts =
@@ -487,8 +490,8 @@ impl Tcb {
     }
 }
 
-/// Whether the first block reports a duplicate: it is already acknowledged, or within the second
-/// block (RFC 2883 §4).
+/// Whether the first SACK block reports a duplicate: the block is already acknowledged, or is
+/// within the second block (RFC 2883 §4).
 fn is_duplicate(first: &SackBlock, una: SequenceNumber, second: Option<&SackBlock>) -> bool {
     let is_within = second.is_some_and(|second| {
         !first.start.is_before(second.start) && !first.end.is_after(second.end)

@@ -1,10 +1,10 @@
 //! The output of a connection: everything that it owes and that the windows allow, when the caller
 //! asks for it.
 //!
-//! Each segment is accounted for after `emit` has accepted it, so the next call continues an output
-//! that ended with `CardFull`. Small segments are sent at once (no Nagle). A segment that is small
-//! only because of the peer's window waits for a wider window, or for the persist timer (RFC 9293
-//! §3.8.6.2.1).
+//! `emit` passes a segment to the card. A segment counts as sent only after `emit` has accepted it.
+//! So if an output ends with `CardFull`, the next call continues it. Small segments are sent at
+//! once (no Nagle). A segment that is small only because the peer's window is small waits. It is
+//! sent when the window widens or the persist timer expires (RFC 9293 §3.8.6.2.1).
 
 use core::num::NonZeroU16;
 
@@ -74,7 +74,7 @@ impl Tcb {
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
     ) -> Result<(), CardFull> {
         if self.owes(Owed::ACK) && self.has_sack_news() {
-            // SACK blocks are sent alone, so that segments with data keep their full size.
+            // SACK blocks are sent alone, so that the segments with data have room for a full MSS.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         if self.owes(Owed::RETRANSMIT) {
@@ -105,8 +105,8 @@ impl Tcb {
             self.forgive(Owed::KEEPALIVE);
         }
         if self.owes(Owed::ACK) {
-            // The segment has the highest number sent. A lower number is outside the window of a
-            // peer that has received everything.
+            // A peer that has received everything ignores a lower number, because it is before the
+            // window. So the segment has the highest number that was sent.
             self.send_empty(now, self.snd_max, pools, emit)?;
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Tcb {
         }
     }
 
-    /// Whether something is unsent or lost, regardless of the windows.
+    /// Whether data or a FIN is unsent, or data is lost. The windows do not matter.
     pub(super) fn has_unsent(&self) -> bool {
         let end = self.queued() + u32::from(self.fin_unacknowledged());
         self.snd_max.since(self.snd_una) < end || self.lost() > 0
@@ -169,7 +169,7 @@ impl Tcb {
             return self.may_send_control().then_some(ByteRange { offset, len: 0, fin: true });
         }
         let mss = u32::from(self.mss);
-        // The report of a reduced window is sent once, so not in a frame that the card segments.
+        // Only one segment may report a reduced window. The card would copy the report.
         let most = limits
             .segmentation_bytes
             .filter(|_| !self.owes(Owed::REDUCED))
@@ -195,8 +195,8 @@ impl Tcb {
         self.first_lost().filter(|stretch| stretch.len + u32::from(stretch.fin) <= room)
     }
 
-    /// The first lost segment, filled up with new data, or a lone FIN. The room in the peer's
-    /// window limits its length.
+    /// The first lost segment. New data fills it up, and it may be a lone FIN. It is no longer than
+    /// the peer's window allows.
     fn first_lost(&self) -> Option<ByteRange> {
         let Some(queue) = &self.send_queue else {
             return self.fin_unacknowledged().then_some(ByteRange { offset: 0, len: 0, fin: true });
@@ -242,7 +242,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// A probe of all bytes that the window accepts. If it accepts none: one byte, or the FIN.
+    /// A window probe: all bytes that the window accepts. If it accepts none, one byte or the FIN.
     fn probe(&self) -> ByteRange {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
@@ -297,10 +297,10 @@ impl Tcb {
         let end = start + count;
         let is_probe = self.owes(Owed::PROBE);
         if start == self.snd_una && start == self.snd_max && !is_probe {
-            // Unanswered keep-alive probes before this data do not count for it.
+            // Keep-alive probes from before this data do not count against it.
             self.attempts = 0;
         }
-        // A probe beyond the window is not in flight: it is sent again when the window opens.
+        // A probe beyond the window is sent again when the window opens. It is not in flight.
         let is_beyond_window = is_probe && end.since(self.snd_una) > self.snd_wnd;
         let state = if is_beyond_window { RunState::Lost } else { RunState::OnTheWay };
         if let Some(queue) = self.send_queue.as_deref_mut() {
@@ -329,14 +329,14 @@ impl Tcb {
         Ok(())
     }
 
-    /// Whether there is something to acknowledge selectively.
+    /// Whether a selective acknowledgment has something to report.
     #[inline]
     fn has_sack_news(&self) -> bool {
         let has_ranges = self.receive_queue.as_ref().is_some_and(|queue| queue.has_ranges());
         (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(TcpFeatures::SACK)
     }
 
-    /// The duplicate, then the ranges beyond gaps, newest first (RFC 2018 §4, RFC 2883 §4).
+    /// The bytes that arrived twice, then the ranges beyond gaps, newest first (RFC 2018, 2883 §4).
     fn sack_news(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if self.duplicate_bytes > 0 {
@@ -349,8 +349,8 @@ impl Tcb {
         blocks
     }
 
-    /// Opens the receive window further, if there is room. Called only for a segment about to be
-    /// sent: a window that the peer does not know of is useless.
+    /// Opens the receive window further, if there is room. Called only before a segment is sent,
+    /// because a segment tells the peer the new window.
     fn open_window(&mut self, now: Instant, pools: &Pools) {
         if self.may_receive() {
             let kept = self.kept();
@@ -379,9 +379,9 @@ impl Tcb {
         self.has_agreed(TcpFeatures::TIMESTAMPS).then(|| self.timestamps.stamps(now))
     }
 
-    /// Resets the peer. If sent data fills its window, a second reset is sent within the window. A
-    /// peer that lacks some data ignores a reset at the window's end. A peer that has all data
-    /// accepts only that reset (RFC 9293 §3.10.7.4).
+    /// Resets the peer. A peer that has received all data accepts only a reset after the last byte
+    /// sent (RFC 9293 §3.10.7.4). If the sent data fills the peer's window, a peer that lacks some
+    /// data ignores this reset. For that peer, a second reset is sent within the window.
     fn send_reset(
         &mut self,
         now: Instant,
@@ -419,7 +419,7 @@ impl Tcb {
         if self.snd_max == self.snd_una || self.owes(Owed::RETRANSMIT) {
             emit(&self.syn(now, local_mss), &[])?;
             if self.snd_max == self.snd_una {
-                // Nothing was received yet, so the wait for an answer begins now.
+                // The peer has not sent anything yet. So the wait for its answer begins now.
                 self.heard_at = millis(now);
             }
             self.snd_max = self.snd_una + 1;

@@ -114,14 +114,14 @@ impl Tcb {
         self.queued() as usize
     }
 
-    /// Bytes acknowledged by the peer plus bytes consumed by the session, modulo 2^32. If the
+    /// Bytes acknowledged by the peer plus bytes consumed by the session, modulo 2^32. While this
     /// number stays the same, the connection makes no progress.
     pub fn bytes_moved(&self) -> u32 {
         self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
     }
 
-    /// Whether the connection borrows from a pool of which at most one `parts`th is left. With a
-    /// queue, it borrows blocks too.
+    /// Whether the connection borrows from a pool in which at most one `parts`th of the buffers is
+    /// free. A connection with a queue borrows blocks too.
     pub fn borrows_scarce(&self, parts: usize, pools: &Pools) -> bool {
         let (sends, receives) = (self.send_queue.is_some(), self.receive_queue.is_some());
         (sends || receives) && pools.blocks_are_down_to_one_in(parts)
@@ -129,9 +129,9 @@ impl Tcb {
             || receives && pools.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// The most bytes that may be queued: twice as many as may be in flight. While the bytes in
-    /// flight are acknowledged, as many again must be ready. Beyond [`SEND_BYTES`], the limit is a
-    /// share of the free blocks, so that some are left for later connections.
+    /// The most bytes that may be queued: twice as many as may be in flight, because as many again
+    /// must be ready when these are acknowledged. Above [`SEND_BYTES`], the limit is a share of the
+    /// free blocks, so that later connections find some.
     fn send_limit(&self, pools: &Pools) -> u32 {
         let wanted = self.congestion.window().min(self.snd_wnd).saturating_mul(2);
         if wanted <= SEND_BYTES {
@@ -152,15 +152,14 @@ impl Tcb {
     }
 
     /// Sets a timer to check for room, if nothing is queued. With queued bytes, an acknowledgment
-    /// makes room. Otherwise only another connection makes room, and this connection is not
-    /// notified.
+    /// makes room. Without them, room depends on other connections, and no event reports it.
     fn look_for_room_later(&mut self, now: Instant) {
         if self.send_queue.is_none() {
             self.arm_idle(now);
         }
     }
 
-    /// Reports room to the session, which waits for it, if there is enough.
+    /// Reports room to the session, if there is enough and the session waits for it.
     pub(super) fn offer_room(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         pools.blocks.collect_retired();
         if self.send_room(pools) >= machine::BLOCK_BYTES {
@@ -192,8 +191,8 @@ impl Tcb {
         assert!(kept == bytes.len(), "a segment is accepted only if its bytes can be kept");
     }
 
-    /// The first contiguous bytes that wait to be read. They are empty if none wait. More may wait
-    /// after them.
+    /// The first contiguous bytes that wait to be read; empty if none wait. More bytes may follow
+    /// them.
     pub fn waiting(&self) -> &[u8] {
         self.receive_queue.as_ref().map_or(&[], |queue| queue.front())
     }
@@ -217,7 +216,8 @@ impl Tcb {
         }
     }
 
-    /// Drops the first `count` waiting bytes: the session has consumed them. The window opens.
+    /// Drops the first `count` waiting bytes, which the session has consumed. The receive window
+    /// opens.
     pub fn consumed(&mut self, count: usize, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.as_mut() {
             queue.consume(u32::try_from(count).unwrap_or(u32::MAX), &mut pools.blocks);

@@ -1,11 +1,11 @@
 //! The timers of a connection: three alarms, the earliest of which is its one deadline.
-//! - `retransmit`: one of four timers ([`AlarmReason`]), and never two at once. While data is in
-//!   flight, it is the retransmission timer of RFC 6298. Before that timer, it may be the timer of
-//!   the tail loss probe, or of segments that may only be reordered (RFC 8985). While data waits
-//!   and none may be sent, it is the persist timer (RFC 9293 §3.8.6.1).
+//! - `retransmit`: serves one of four timers at a time ([`AlarmReason`]). While data is in flight,
+//!   it is the retransmission timer of RFC 6298. Two shorter timers may precede that timer (RFC
+//!   8985): for the tail loss probe, and for segments that may only be reordered. While unsent data
+//!   waits for the peer's window, it is the persist timer (RFC 9293 §3.8.6.1).
 //! - `acknowledge`: the delayed acknowledgment (RFC 9293 §3.8.6.3).
 //! - `idle`: keep-alive (RFC 9293 §3.8.4), the wait for the peer's FIN, and the next check for room
-//!   in the pools. This alarm is not moved with every segment. When it expires, `heard_at` shows
+//!   in the pools. A received segment does not move this alarm. When it expires, `heard_at` shows
 //!   how long the peer has really been silent.
 
 use machine::{Instant, Micros};
@@ -36,7 +36,7 @@ impl Tcb {
         }
     }
 
-    /// Only records what is owed: `output` sends it, and sets the timer again.
+    /// Handles the expiry. Only records what is owed: `output` sends it, and sets the timer again.
     fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         match self.awaited {
             AlarmReason::Reordered => {
@@ -86,16 +86,17 @@ impl Tcb {
     }
 
     /// Closes the connection when the peer has acknowledged nothing for `span`. The span is from
-    /// one second to [`USER_TIMEOUT_MAX`], rounded up to whole seconds (as in RFC 5482 §3.1). It
-    /// takes effect with the next timeout or probe. A SYN is retransmitted at most
-    /// [`SYN_ATTEMPTS_MAX`] times, however long the span is.
+    /// one second to [`USER_TIMEOUT_MAX`], rounded up to whole seconds (as in RFC 5482 §3.1). It is
+    /// checked at each timeout or probe. A SYN is retransmitted at most [`SYN_ATTEMPTS_MAX`] times,
+    /// however long the span is.
     pub fn set_user_timeout(&mut self, span: Micros) {
         let span = Micros(span.0.min(USER_TIMEOUT_MAX.0));
         self.user_timeout_secs =
             u16::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u16::MAX).max(1);
     }
 
-    /// Sends a tail loss probe, unless the last data was sent too recently for a probe.
+    /// Handles the expiry of the tail loss probe's timer. Sends a probe, unless the last data was
+    /// sent too recently.
     fn tail_unacknowledged(&mut self, now: Instant) {
         let sent_at = self.send_queue.as_ref().and_then(|queue| queue.flight.last_sent_at());
         let age = sent_at.map_or(0, |sent_at| (now.0 as u32).wrapping_sub(sent_at));
@@ -109,7 +110,8 @@ impl Tcb {
         }
     }
 
-    /// Two round trips, and a margin for clocks, in microseconds (RFC 8985 §7.2).
+    /// The wait before a tail loss probe: two round trips and a margin for clocks, in microseconds
+    /// (RFC 8985 §7.2).
     fn tail_patience(&self) -> u64 {
         2 * u64::from(self.round_trip.smoothed()) + 2000
     }
@@ -149,8 +151,8 @@ impl Tcb {
         Micros::from_millis(u64::from(millis(now).wrapping_sub(self.heard_at)))
     }
 
-    /// Sets the idle alarm to the time when the silence becomes long enough to matter, or sooner if
-    /// room is wanted.
+    /// Sets the idle alarm to the time when the peer's silence requires an action, or sooner if the
+    /// session waits for room.
     pub(super) fn arm_idle(&mut self, now: Instant) {
         let limit = if self.state == State::FinWait2 { FIN_WAIT } else { KEEPALIVE_IDLE };
         let silence_left = match limit.0.saturating_sub(self.silent_for(now).0) {
@@ -162,7 +164,7 @@ impl Tcb {
         self.timers.idle = Alarm::after(now, span);
     }
 
-    /// Keeps the retransmit alarm in step with the data in flight and the unsent data.
+    /// Sets or cancels the retransmit alarm, as the data in flight and the unsent data require.
     pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
         if self.snd_max.since(self.snd_una) > self.lost() {
             if !self.timers.retransmit.is_set() || self.awaited == AlarmReason::Window {
@@ -178,9 +180,9 @@ impl Tcb {
         }
     }
 
-    /// Sets the timer of the tail loss probe, if a probe would be sent before the timeout.
-    /// Otherwise sets the retransmission timer. The acknowledgment of a single segment may be
-    /// delayed, so its probe would be sent no sooner than the timeout.
+    /// Sets the timer of the tail loss probe, if the probe would be sent before the timeout.
+    /// Otherwise sets the retransmission timer. With a single segment in flight, the probe must
+    /// allow for a delayed acknowledgment, so the timeout is never later.
     fn arm_for_flight(&mut self, now: Instant) {
         let patience = Micros(self.tail_patience());
         let is_single = self.snd_max.since(self.snd_una) <= u32::from(self.mss);
