@@ -17,7 +17,7 @@ const ARP_BYTES: usize = 28;
 /// The shortest time between two defences of our address against another machine (RFC 5227 §2.4).
 const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
 
-/// The consequence of an ARP packet outside the neighbour cache.
+/// The effect of an ARP packet outside of the neighbour cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ArpOutcome {
     Nothing,
@@ -59,7 +59,8 @@ impl Link {
             return self.conflict(now);
         }
         let asks_us = operation == ArpOperation::Request && target == own.address;
-        // The gateway may be outside the network: clouds assign addresses with a prefix of 32 bits.
+        // The gateway may be outside of our network: clouds assign addresses with a prefix of 32
+        // bits.
         let is_near = own.is_on_link(sender) || own.gateway == Some(sender);
         let can_be_neighbour =
             is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
@@ -76,7 +77,7 @@ impl Link {
         ArpOutcome::Nothing
     }
 
-    /// Learns a neighbour's hardware address from another core, which received it.
+    /// Adopts a neighbour's hardware address from an ARP packet that another core has received.
     pub(crate) fn neighbour_heard(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet) {
         self.neighbour_learned(now, address, hardware, ArpOrigin::Other);
     }

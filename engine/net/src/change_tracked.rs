@@ -1,9 +1,10 @@
-//! A part of the network with timers, and whether it has changed since its deadline was last read.
+//! A part of the network that has timers. It records whether it has changed since its deadline was
+//! last read.
 //!
-//! Six parts of the network have timers, and they are nearly always at rest. So a turn does not ask
-//! each part for its deadline. The earliest deadline of all parts is cached
-//! ([`crate::Net::next_deadline`]) until a part changes. A change needs a mutable borrow of the
-//! part, and each mutable borrow counts as a change. So no deadline can be forgotten.
+//! Six parts of the network have timers, and they nearly always have nothing to do. So a turn does
+//! not read the deadline of each part. The earliest deadline of all parts is cached
+//! ([`crate::Net::next_deadline`]) until a part changes. To change a part, its user needs a mutable
+//! borrow, and each mutable borrow counts as a change. So no deadline can be overlooked.
 
 use core::ops::{Deref, DerefMut};
 

@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, computed 64 bits at a
 //! time.
 //!
-//! A partial sum is in the byte order of the machine, and is not folded to 16 bits. RFC 1071 §2
-//! shows that both steps can wait until the end: [`Sum::field`] and [`Sum::is_valid`] finish a sum.
+//! A partial sum is in the byte order of the machine, and is not folded to 16 bits. [`Sum::field`]
+//! and [`Sum::is_valid`] do both at the end, which RFC 1071 §2 allows.
 
 use crate::ip::Ip;
 
@@ -11,8 +11,8 @@ use crate::ip::Ip;
 pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// The sum of `bytes`. Parts added later must start at an even offset, so only the last part
-    /// may be odd in length.
+    /// The sum of `bytes`. Only the last summed part may have an odd length, because later parts
+    /// must start at an even offset.
     #[inline]
     pub(crate) fn of(bytes: &[u8]) -> Sum {
         Sum::default().and(bytes)
@@ -40,7 +40,8 @@ impl Sum {
         }
     }
 
-    /// Adds a block in one chain of additions, each with the carry of the previous one.
+    /// Adds a block in one chain of additions. Each addition also adds the carry of the previous
+    /// one.
     #[inline]
     fn and_block(self, block: &[u8; 64]) -> Sum {
         let (words, _) = block.as_chunks::<8>();

@@ -68,7 +68,7 @@ pub struct Limits {
     pub pools: PoolSizes,
 }
 
-/// The most cores of one machine.
+/// The most cores of one machine that can share the network.
 pub const CORES_MAX: usize = 16;
 
 /// The core that a network runs on, and the number of cores of the machine.
@@ -89,7 +89,7 @@ impl Cores {
         self.own == FIRST
     }
 
-    /// The next core for a segment that goes round the cores.
+    /// The next core in the order in which a segment goes round the cores.
     pub(crate) fn next(self) -> CoreId {
         if self.own.0 + 1 < self.count { CoreId(self.own.0 + 1) } else { FIRST }
     }

@@ -24,7 +24,7 @@ pub enum Counter {
 
     /// Frames that this core passed on to the core of their connection.
     Steered,
-    /// Segments that this core sent round the other cores, because it does not know their
+    /// Segments that this core has passed to the next core, because it does not know their
     /// connection.
     Strays,
     /// Frames that other cores passed to this core.

@@ -1,5 +1,5 @@
-//! The DHCP client (RFC 2131, RFC 2132): gets an address, keeps it while the server extends the
-//! lease, and starts over otherwise.
+//! The DHCP client (RFC 2131, RFC 2132). It gets an address, and keeps it while the server extends
+//! the lease. Otherwise it starts again.
 //!
 //! The client is a state machine. Its inputs are messages and the time. [`Dhcp::next_step`] returns
 //! its next action.
@@ -9,12 +9,12 @@
 //!       └────────────────────────────────────────┴───── NAK, expiry ───┴────────────────────┘
 //! ```
 //!
-//! - Waits grow from 1 s to 64 s with a jitter of up to a second (RFC 2131 §4.1). The first wait is
-//!   shorter than in the RFC, because a server on the link answers within milliseconds. Also, a
-//!   link that is just coming up often loses the first message.
+//! - The waits for an answer grow from 1 s to 64 s, with a jitter of up to a second (RFC 2131
+//!   §4.1). The first wait is shorter than in the RFC, because a server on the link answers within
+//!   milliseconds. Also, the first message is often lost while a link comes up.
 //! - The start has no random delay (§4.4.1), and an acknowledged address is used at once. If
-//!   another machine claims it within [`PROBATION`], the client declines it. Probing first would
-//!   cost seconds at each boot.
+//!   another machine claims the address within [`PROBATION`], the client declines it. To probe the
+//!   address first would cost seconds at each boot.
 //! - The client accepts only answers to its last request, from the server that it chose.
 
 use core::net::Ipv4Addr;
@@ -29,8 +29,8 @@ mod message;
 pub(crate) use message::{CLIENT_PORT, SERVER_PORT};
 use message::{DhcpReply, DhcpReplyKind};
 
-/// The time after the acknowledgement of an address in which the client declines it if another
-/// machine claims it.
+/// For this time after the acknowledgement of an address, the client declines the address if
+/// another machine claims it.
 pub(crate) const PROBATION: Micros = Micros::from_secs(10);
 /// The wait after the client has declined an address (RFC 2131 §3.1.5), or the server has refused
 /// one.
@@ -62,7 +62,7 @@ pub(crate) struct Lease {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
-    /// The time to look for servers.
+    /// The time at which the client looks for servers.
     Discovery {
         at: Instant,
     },
@@ -76,9 +76,10 @@ enum Expect {
         attempts: u8,
         again_at: Instant,
     },
-    /// The time to renew the current lease.
+    /// The time at which the client renews the lease.
     Renewal,
-    /// The answer to an attempt to extend the lease: from its server, and after T2 from any server.
+    /// The answer to an attempt to extend the lease. Before T2 only its server may answer, after T2
+    /// any server.
     Extension {
         again_at: Instant,
     },
@@ -303,13 +304,13 @@ impl Dhcp {
     }
 
     fn start_over(&mut self, now: Instant) {
-        // A pause keeps a server that refuses its own offer from being asked in a tight loop.
+        // The pause prevents a tight loop of requests to a server that refuses its own offer.
         let at = if self.lease.take().is_some() { now } else { now + PAUSE };
         self.expect = Expect::Discovery { at };
     }
 
-    /// When to send again after `attempts` messages: after 1, 2, 4 … 64 seconds, and up to one
-    /// second more.
+    /// The time of the next message after `attempts` messages. The waits are 1, 2, 4 … 64 seconds,
+    /// each with up to one second more.
     fn again_at(&mut self, now: Instant, attempts: u8) -> Instant {
         now + Micros::from_secs(1 << attempts.min(6)) + Micros(self.random.below(1_000_000))
     }

@@ -14,9 +14,9 @@ use crate::tcp::CloseReason;
 pub struct ConnectionId(pub FrameId);
 
 impl ConnectionId {
-    /// The slot of the connection: smaller than [`crate::Limits::connections`]. A slot is reused
-    /// only after [`Event::Closed`] or [`crate::Net::abort`] of the previous connection, or after a
-    /// [`crate::Net::close`] that no event follows.
+    /// The slot of the connection: smaller than [`crate::Limits::connections`]. The slot is reused
+    /// only after the connection has ended for the user: after [`Event::Closed`], after
+    /// [`crate::Net::abort`], or after a [`crate::Net::close`] that no event follows.
     pub const fn index(self) -> usize {
         self.0.index()
     }
@@ -72,13 +72,13 @@ pub enum Event {
         /// The position, counted from the first byte of [`machine::Frame::bytes`].
         bytes: Range<usize>,
     },
-    /// The next bytes wait in the connection: [`crate::Net::waiting`]. If there is a `Data` event
-    /// too, they follow its bytes.
+    /// The next bytes wait in the connection: [`crate::Net::waiting`]. If a `Data` event is in the
+    /// list too, these bytes follow the bytes of that event.
     Buffered {
         /// The connection.
         connection: ConnectionId,
     },
-    /// There is room again after a send that took only a part of the bytes.
+    /// A send took only a part of the bytes, and now there is room for more.
     SendRoom {
         /// The connection.
         connection: ConnectionId,

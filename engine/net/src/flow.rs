@@ -1,21 +1,21 @@
-//! The flow table: one open-addressed table from four-tuples to connections, half-open connections
-//! and TIME-WAIT entries.
+//! The flow table: one open-addressed table from four-tuples (both addresses and both ports) to
+//! connections, half-open connections and TIME-WAIT entries.
 //!
-//! A slot holds the ports and a hash of the whole four-tuple. So a search reads nothing but slots,
-//! and a slot is small for either family. The hash is multilinear with secret keys of 128 bits
+//! A slot holds the ports and a hash of the whole four-tuple. So a search reads only slots, and a
+//! slot is small for IPv4 and for IPv6. The hash is multilinear with secret keys of 128 bits
 //! (Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Two flows have the same
-//! hash with a probability of 2^-64, even if an attacker chooses them, because no outsider sees a
-//! hash.
+//! hash with a probability of 2^-64. This holds even if an attacker chooses the flows, because no
+//! outsider sees a hash.
 //!
-//! A sum of products maps neighbouring flows to slots at equal distances, which would crowd some
-//! slots. So a bijection mixes the bits of the sum once more (the finalizer of SplitMix64; Steele,
-//! Lea and Flood 2014). The caller compares its flow with the flow of the entry that a search
-//! finds.
+//! The hash is a sum of products, which maps neighbouring flows to slots at equal distances. This
+//! would crowd some slots. So a bijection mixes the bits of the sum (the finalizer of SplitMix64;
+//! Steele, Lea and Flood 2014). The caller must compare its flow with the flow of the entry that a
+//! search finds.
 //!
 //! Invariants:
 //! - There are at least twice as many slots as entries, so a search ends soon.
 //! - Every slot from the home slot of a hash to the entry with that hash is taken (linear probing).
-//!   Removal moves entries back instead of leaving tombstones, so the table never fills with
+//!   When an entry is removed, later entries move back into the hole. So the table needs no
 //!   tombstones.
 
 use alloc::boxed::Box;
@@ -27,7 +27,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::ip::{Ip, Local};
 
-/// A four-tuple of either family. `local` is the number of our own address.
+/// A four-tuple of IPv4 or IPv6. `local` is the number of our own address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flow {
     pub(crate) peer: Ip,
@@ -36,8 +36,8 @@ pub(crate) struct Flow {
     pub(crate) local_port: u16,
 }
 
-/// A remote end that opens a connection: its flow, and the neighbour that its SYN came through. The
-/// SYN-ACK goes to that neighbour while the route is unresolved.
+/// A remote host that opens a connection: its flow, and the neighbour that has passed us its SYN.
+/// The SYN-ACK is sent to that neighbour while the route is unresolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SynSender {
     pub(crate) flow: Flow,
@@ -45,14 +45,15 @@ pub(crate) struct SynSender {
 }
 
 impl PartialEq for SynSender {
-    /// The neighbour is not part of the identity: the next packet of the same caller may come
-    /// through another neighbour.
+    /// The neighbour is not part of the identity: the next packet of the same host may come through
+    /// another neighbour.
     fn eq(&self, other: &SynSender) -> bool {
         self.flow == other.flow
     }
 }
 
-/// Both ends of a connection with their addresses: the input to sequence numbers and cookies.
+/// Both ends of a connection with their addresses: an input of initial sequence numbers and
+/// cookies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoints {
     pub(crate) flow: Flow,
@@ -185,7 +186,8 @@ impl Keys {
     }
 }
 
-/// Mixes the bits of a number: a bijection in which every output bit depends on every input bit.
+/// Mixes the bits of a number. This is a bijection, and every output bit depends on every input
+/// bit.
 #[inline]
 fn scattered(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -260,8 +262,8 @@ impl FlowTable {
             if slot.entry == PackedEntry::NONE {
                 break;
             }
-            // The entry may move into the hole if the hole is between its home slot and its current
-            // slot.
+            // The entry may move into the hole if the hole is between the home slot and the current
+            // slot of the entry.
             let from_home = at.wrapping_sub(slot.hash as u32) & self.mask;
             let from_hole = at.wrapping_sub(hole) & self.mask;
             if from_home >= from_hole {
@@ -273,8 +275,8 @@ impl FlowTable {
         self.taken -= 1;
     }
 
-    /// The bucket of the flow, one of 4,096. It is the same on all cores. It uses other bits of the
-    /// hash than the home slot.
+    /// The bucket of the flow: one of 4,096, the same on all cores. The bucket depends on other
+    /// bits of the hash than the home slot does.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         (self.key_of(flow).hash >> 52) as u16
     }

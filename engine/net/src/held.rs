@@ -30,8 +30,9 @@ impl<A: Copy + PartialEq> Held<A> {
         }
     }
 
-    /// Keeps a frame. When too many frames wait, the new frame replaces the oldest frame for the
-    /// same neighbour. If no frame waits for that neighbour, the new frame is dropped.
+    /// Keeps a frame until its neighbour is resolved. If too many frames wait, the new frame
+    /// replaces the oldest frame for the same neighbour. If none waits for this neighbour, the new
+    /// frame is dropped.
     pub(crate) fn hold(&mut self, next_hop: A, frame: &[u8]) {
         let waiting = self.waiting.iter().filter(|(address, _)| *address == next_hop).count();
         if waiting >= HELD_FOR_ONE_MAX || (self.spare.is_empty() && waiting > 0) {

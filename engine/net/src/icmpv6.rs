@@ -2,10 +2,10 @@
 //! - No error is sent about an error, or to a source that is not a single host. None is sent about
 //!   a packet to a group, except where §2.4 (e) requires one. All errors share one rate limit, and
 //!   all echoes share another (§2.4 (f)).
-//! - A received error is only a hint, exactly as in IPv4: see [`crate::icmp`]. A path MTU below
-//!   1280 bytes is ignored (RFC 8201 §4).
-//! - A ping to a group is answered only if it comes from the link. So no outsider can direct many
-//!   answers at one victim.
+//! - A received error is only a hint, exactly as in IPv4 ([`crate::icmp`]). A path MTU below 1280
+//!   bytes is ignored (RFC 8201 §4).
+//! - A ping to a group is answered only if it comes from this link. So no outsider can make many
+//!   hosts answer to one victim.
 
 use core::net::Ipv6Addr;
 
@@ -55,7 +55,7 @@ impl From<icmp::IcmpError> for Icmpv6Error {
     }
 }
 
-/// The consequence of an ICMPv6 message outside the link.
+/// The effect of an ICMPv6 message outside of the link's own state.
 pub(crate) enum Icmpv6Outcome {
     Nothing,
     /// A neighbour has advertised its hardware address.
@@ -204,7 +204,8 @@ fn report(link: &mut Link, received: &InPacket<'_>, error: TransportError) -> Op
     Some(IcmpReport { flow, sequence: u32::from_be_bytes([e, f, g, h]), error })
 }
 
-/// Answers a received packet with an ICMPv6 message. False: the message could not be sent.
+/// Answers a received packet with an ICMPv6 message. Returns false if the message could not be
+/// sent.
 fn answer(
     link: &mut Link,
     now: Instant,

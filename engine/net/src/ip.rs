@@ -1,16 +1,15 @@
-//! An address of either family in 128 bits, in wire order: the one address type of flows, tables
-//! and headers.
+//! An IPv4 or IPv6 address in 128 bits, in wire order. Flows, tables and headers use this type.
 //!
-//! An IPv4 address is represented as an IPv4-mapped address, `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2).
-//! No IPv6 packet may carry such an address (`ipv6::is_possible`), so the two families cannot be
-//! confused. The mapping prefix adds nothing to a one's-complement sum, so one pseudo header serves
-//! both ([`crate::checksum::Sum::pseudo_header`]).
+//! An IPv4 address is stored as an IPv4-mapped address, `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2). No
+//! IPv6 packet may have such an address (`ipv6::is_possible`), so IPv4 and IPv6 cannot be confused.
+//! The prefix of mapped addresses adds nothing to a one's-complement sum. So one pseudo header
+//! serves both ([`crate::checksum::Sum::pseudo_header`]).
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address of either family: two words in the machine's byte order. Their bytes in memory are in
-/// wire order.
+/// An IPv4 or IPv6 address: two words in the machine's byte order. The bytes in memory are in wire
+/// order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ip {
     high: u64,
@@ -96,8 +95,8 @@ impl fmt::Debug for Ip {
     }
 }
 
-/// The number of an address of ours. Each address that we ever have gets a new number. So a flow of
-/// a former address is never taken for a flow of its successor.
+/// The number of an address of ours. Each address that we assign gets a new number. So a flow of a
+/// former address is never taken for a flow of a later address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Local(pub(crate) u32);
 

@@ -1,9 +1,9 @@
 //! IPv4 headers (RFC 791): parses received headers and writes ours.
-//! - A header that contradicts itself or its frame is refused here; the layers above may trust a
+//! - A header that contradicts itself or its frame is refused here. So the layers above can trust a
 //!   parsed header.
 //! - Options are skipped, source routes too (RFC 7126): we are a host and forward nothing.
-//! - Packets that we send are never fragmented. They carry DF and so need no identification (RFC
-//!   6864 §4.1).
+//! - Packets that we send are never fragmented. They have the flag DF, so they need no
+//!   identification (RFC 6864 §4.1).
 
 use core::net::Ipv4Addr;
 
@@ -19,7 +19,7 @@ pub(crate) const PROTOCOL_ICMP: u8 = 1;
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 /// The protocol number of UDP.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
-/// The TTL of our packets (RFC 1340 and common practice since).
+/// The TTL of our packets. RFC 1340 recommends 64, and this is common practice.
 pub(crate) const TIME_TO_LIVE: u8 = 64;
 
 const MORE_FRAGMENTS: u16 = 0x2000;
@@ -60,7 +60,8 @@ impl Ipv4Header {
         if packet.len() < usize::from(header.total_bytes) {
             return Err(Ipv4Error::Malformed);
         }
-        // Nearly all headers have no options. A length known at compile time makes their sum fast.
+        // Nearly all headers have no options. So the sum over 20 bytes, a length known at compile
+        // time, is fast.
         let mut sum = Sum::of(fixed);
         if usize::from(header.header_bytes) > IPV4_BYTES {
             let options = packet
@@ -71,9 +72,9 @@ impl Ipv4Header {
         if sum.is_valid() { Ok(header) } else { Err(Ipv4Error::Checksum) }
     }
 
-    /// Reads the header of a packet that an ICMP error quotes. The payload is truncated, and
-    /// routers may have changed fields without updating the checksum (RFC 1812 §4.3.2.3 does not
-    /// require routers to undo their changes).
+    /// Reads the header of a packet that an ICMP error quotes. The payload is truncated. Routers
+    /// may have changed fields without updating the checksum, because RFC 1812 §4.3.2.3 does not
+    /// require them to undo their changes.
     pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Ipv4Header, Ipv4Error> {
         let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Ipv4Error::Malformed)?;
         let header = Ipv4Header::read(fixed)?;

@@ -1,5 +1,5 @@
 //! IPv6 headers (RFC 8200): parses received headers, writes ours, and classifies addresses.
-//! - A header that contradicts its frame is refused here; the layers above may trust a parsed
+//! - A header that contradicts its frame is refused here. So the layers above can trust a parsed
 //!   header.
 //! - [`extensions`] walks the extension headers, with bounds.
 //! - Packets that we send are never fragmented, and carry no extension header except the one that
@@ -85,8 +85,8 @@ pub(crate) fn header(
     bytes
 }
 
-/// Whether a packet on the wire may have this source or destination. Loopback and IPv4-mapped
-/// addresses are excluded (RFC 4291 §2.5.3): a mapped address would be taken for IPv4.
+/// Whether a packet may have this source or destination. Loopback addresses and IPv4-mapped
+/// addresses are excluded (RFC 4291 §2.5.3). Our code would take a mapped address for IPv4.
 #[inline]
 pub(crate) fn is_possible(address: Ipv6Addr) -> bool {
     !address.is_loopback() && address.to_ipv4_mapped().is_none()

@@ -1,6 +1,7 @@
-//! The send path for all packets except the segments of connections. It resolves the neighbour,
-//! writes the Ethernet and IP headers, and puts the frame into the outbox. A frame for an
-//! unresolved neighbour waits in [`Held`]. [`crate::arp`] and [`crate::ndp`] resolve neighbours.
+//! The send path for all packets except the segments of connections. It finds the hardware address
+//! of the next hop, writes the Ethernet and IP headers, and puts the frame into the outbox. If the
+//! hardware address is unknown, the frame waits in [`Held`] until [`crate::arp`] or [`crate::ndp`]
+//! has resolved it.
 
 use core::net::Ipv4Addr;
 
@@ -150,13 +151,13 @@ impl Link {
         }
     }
 
-    /// The hardware address for the answer to a frame from `source` that came from the hardware
-    /// address `came_from`. The route to `source` decides. While its next hop is unresolved, the
-    /// answer goes back to `came_from`.
+    /// The hardware address for the answer to a frame that came from `source`, through the hardware
+    /// address `came_from`. The route to `source` decides. While the next hop of this route is
+    /// unresolved, the answer is sent back to `came_from`.
     ///
-    /// `None` if there is no route, or if `came_from` is needed and is not a unicast address. The
-    /// answer would be sent to a group. Also, a template that is addressed to [`BROADCAST`] counts
-    /// as unresolved.
+    /// Returns `None` if there is no route, or if `came_from` is needed and is no unicast address:
+    /// the answer would be sent to a group. Also, a template that is addressed to [`BROADCAST`]
+    /// would count as unresolved.
     pub(crate) fn hardware_to_answer(
         &mut self,
         now: Instant,
@@ -197,8 +198,9 @@ impl Link {
         Template::new(self.interface.hardware, hardware, own, flow, self.ndp.hop_limit())
     }
 
-    /// Adapts the MSS in the `options` of a SYN, ours or the peer's, to IPv6. TCP computes with
-    /// segments over IPv4. IPv6 has a longer header, but a larger default MSS (RFC 9293 §3.7.1).
+    /// Adapts the MSS in the `options` of a SYN, ours or the peer's, to IPv6. TCP computes with the
+    /// headers of IPv4. The header of IPv6 is longer, but the default MSS is larger (RFC 9293
+    /// §3.7.1).
     pub(crate) fn adapt_options(&self, local: Local, options: &mut Options) {
         if !local.is_ipv4() {
             options.mss = Some(options.mss.unwrap_or(MSS_DEFAULT_IPV6).min(self.mss_ipv6()));
@@ -294,8 +296,8 @@ impl Link {
         Err(Unsent::NoRoute)
     }
 
-    /// Moves the frame that was just written out of the outbox, to wait until the neighbour is
-    /// resolved.
+    /// Takes the frame that was just written out of the outbox. The frame waits until its neighbour
+    /// is resolved.
     fn hold_last(&mut self, destination: Ip) {
         let frame = self.outbox.take_back();
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
@@ -306,7 +308,7 @@ impl Link {
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);
     }
 
-    /// Sends the frames in the outbox. False: the card's ring is full.
+    /// Sends the frames in the outbox. Returns false if the card's ring is full.
     pub(crate) fn output(&mut self, machine: &mut impl Machine) -> bool {
         while let Some(frame) = self.outbox.front() {
             let outgoing =

@@ -1,6 +1,6 @@
-//! The state of IPv6 on the link: our addresses, neighbours, routers and networks. Each of these
-//! has a time at which it must be queried, confirmed or removed (Neighbor Discovery, RFC 4861;
-//! address autoconfiguration, RFC 4862).
+//! The state of IPv6 on the link: our addresses, neighbours, routers and networks. Each of them has
+//! a time at which it must be queried, confirmed or removed (Neighbor Discovery, RFC 4861; address
+//! autoconfiguration, RFC 4862).
 //!
 //! ```text
 //! begin ─ link-local address ── duplicate? ──> ours ── router solicitations
@@ -11,12 +11,13 @@
 //!                                                                           └─ addresses:
 //!                                                                              duplicate? ──> ours
 //! ```
-//! This file has the state. [`arrival`] handles received messages, and [`departure`] sends ours.
+//! This file has the state. [`arrival`] handles received messages, and [`departure`] sends our
+//! messages.
 //!
 //! Invariants:
 //! - Every list has its full size at construction. Network input can fill a list but never grow it.
-//! - A message is accepted only from this link: its hop limit is 255, so no router has forwarded
-//!   it.
+//! - A message is accepted only if it comes from this link. Its hop limit must be 255, which no
+//!   forwarded packet has.
 //! - An address is used only after duplicate address detection (RFC 4862 §5.4).
 //! - `next_due` is never later than the earliest deadline of this state.
 
@@ -93,7 +94,7 @@ pub(crate) struct Ndp {
     addressing: Ipv6Addressing,
     hardware: Ethernet,
     link_mtu: u16,
-    /// Set when IPv6 has started, but only on the core that forms addresses.
+    /// Forms our addresses. `None` before IPv6 starts, and on all cores that form no addresses.
     identifiers: Option<InterfaceIdentifiers>,
     /// Changes whenever [`SharedIpv6State`] may have changed. It is zero while IPv6 is off.
     revision: u32,
@@ -259,7 +260,7 @@ impl Ndp {
         (if is_ours { Addressee::Group } else { Addressee::Others }, Local::IPV4)
     }
 
-    /// Our source address for packets to `destination` (RFC 6724 §5, as far as there is a choice).
+    /// Our source address for packets to `destination`, by rules 2, 3 and 8 of RFC 6724 §5.
     pub(crate) fn source_for(
         &self,
         now: Instant,
@@ -293,7 +294,7 @@ impl Ndp {
         }
     }
 
-    /// Probes the next hop to `destination`, because packets seem to get lost.
+    /// Probes the next hop to `destination`, because packets to `destination` seem to get lost.
     pub(crate) fn reconfirm(&mut self, now: Instant, destination: Ipv6Addr) {
         if let Some(next_hop) = self.next_hop(destination) {
             self.cache.reconfirm(now, next_hop);
@@ -322,8 +323,8 @@ impl Ndp {
         core::mem::take(&mut self.news)
     }
 
-    /// Forms an address in the network of `prefix` and begins its duplicate address detection.
-    /// `attempt`: the number of earlier addresses that were duplicates.
+    /// Forms an address in the network of `prefix`, and begins its duplicate address detection.
+    /// `attempt`: the number of earlier addresses in this network that were duplicates.
     fn form_address(
         &mut self,
         now: Instant,
@@ -347,7 +348,7 @@ impl Ndp {
     }
 
     /// Removes the tentative `address`, because another machine uses it. Tries another address if
-    /// one may be formed.
+    /// an attempt is left.
     fn duplicate_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
@@ -359,7 +360,7 @@ impl Ndp {
         }
     }
 
-    /// Handles the end of duplicate address detection for an address that is now assigned.
+    /// Handles the end of duplicate address detection: the address is assigned now.
     fn assigned(&mut self, now: Instant, origin: AddressOrigin) {
         self.news.changed = true;
         self.revise();

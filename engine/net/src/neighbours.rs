@@ -3,11 +3,12 @@
 //!
 //! Invariants:
 //! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction.
-//! - An unsolicited packet adds no entry, unless it asks for our address: the reply needs an entry
-//!   anyway. An entry added this way never evicts an entry that is fresh or has packets waiting.
+//! - A packet that we did not ask for adds an entry only if it asks for our address: the reply
+//!   needs the entry anyway. Such an entry evicts no entry that is fresh, and none for which
+//!   packets wait.
 //! - A fresh entry changes only after we have asked, or when it is older than [`LOCK_TIME`]. So an
-//!   entry does not flap between two machines with the same address, or because of a spoofing
-//!   machine.
+//!   entry does not change again and again if two machines use the same address, or if one machine
+//!   forges packets.
 //! - Each neighbour is asked at most once in [`ASK_AGAIN`] (RFC 1122 §2.3.2.1), and at most
 //!   [`ASKS_MAX`] times in a row.
 
@@ -22,7 +23,7 @@ use crate::held::Held;
 pub(crate) const NEIGHBOURS_MAX: usize = 128;
 /// How long an answer is trusted without another request.
 pub(crate) const FRESH: Micros = Micros::from_secs(60);
-/// The time after an answer in which an unsolicited packet cannot change its entry.
+/// The time after an answer in which a packet that we did not ask for cannot change the entry.
 pub(crate) const LOCK_TIME: Micros = Micros::from_secs(1);
 /// The time between two requests for one neighbour.
 pub(crate) const ASK_AGAIN: Micros = Micros::from_secs(1);
@@ -77,8 +78,8 @@ impl Neighbours {
         }
     }
 
-    /// The hardware address of `address`, if known. If the entry is not fresh, the address is still
-    /// returned, and a new request for it becomes due.
+    /// The hardware address of `address`, if known. If the entry is not fresh, the address is
+    /// returned all the same, and a new request becomes due.
     pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<Ethernet> {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address)?;
         if neighbour.ask_at == NEVER && now.since(neighbour.confirmed_at) >= FRESH {
@@ -88,8 +89,8 @@ impl Neighbours {
         neighbour.hardware
     }
 
-    /// Asks for `address` unless it is known or already being asked for. `pinned`: the gateway,
-    /// which no other entry may evict.
+    /// Asks for `address`, unless it is known or a request is in progress. `pinned`: the gateway,
+    /// whose entry is never evicted.
     pub(crate) fn resolve(&mut self, now: Instant, address: Ipv4Addr, pinned: Option<Ipv4Addr>) {
         if self.entries.iter().any(|neighbour| neighbour.address == address)
             || !self.make_room(now, pinned, ArpOrigin::Other)
@@ -165,8 +166,8 @@ impl Neighbours {
                 unreachable!("a neighbour that was just found")
             };
             if neighbour.requests < ASKS_MAX {
-                // The first requests go to the hardware address that answered before; the last one
-                // is a broadcast.
+                // The first requests are sent to the hardware address that answered before. The
+                // last request is a broadcast.
                 let hardware = neighbour.hardware.filter(|_| neighbour.requests + 1 < ASKS_MAX);
                 neighbour.requests += 1;
                 neighbour.ask_at = now + ASK_AGAIN;
@@ -190,8 +191,8 @@ impl Neighbours {
         self.held.clear();
     }
 
-    /// Makes room for one entry. Evicts the entry that was confirmed longest ago, among those that
-    /// may be evicted. False: there is none.
+    /// Makes room for one entry. Of the entries that may be evicted, evicts the one that was
+    /// confirmed longest ago. Returns false if no entry may be evicted.
     fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: ArpOrigin) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;

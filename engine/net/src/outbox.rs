@@ -20,8 +20,8 @@ pub(crate) struct Outbox {
     read: usize,
     write: usize,
     end: usize,
-    /// Where the most recently reserved frame starts. The frame can be taken back until the next
-    /// call that reserves or pops a frame.
+    /// The start of the most recently reserved frame. The frame can be taken back until the next
+    /// call that reserves or removes a frame.
     last: usize,
 }
 
@@ -131,8 +131,8 @@ mod tests {
                                 model.push_back(room.to_vec());
                             }
                         }
-                        // A refusal means that the ring is rather full: at most half of it can be
-                        // lost to wrapping.
+                        // A refusal means that the ring is rather full. At most half of the ring is
+                        // unused because a frame must be contiguous.
                         None => prop_assert!(model.iter().map(|frame| frame.len() + 2).sum::<usize>() + length > 70),
                     }
                 } else {

@@ -1,12 +1,11 @@
-//! A core without a transmit queue sends its frames in parcels, through a core that has a transmit
-//! queue.
+//! Parcels. A parcel holds a frame that a core without a transmit queue passes to a core with one.
 //!
 //! To the network, [`Through`] looks like a machine with a card, but its `transmit` fills a parcel.
-//! The parcel goes to the core with the queue, which transmits it when the card has room and sends
-//! it back.
+//! The core with the queue gets the parcel, transmits the frame when the card has room, and returns
+//! the parcel.
 //!
-//! Invariant: a core has a fixed number of parcels. When all are in use, the card counts as full,
-//! and the next parcel that returns wakes the core.
+//! Invariant: a core has a fixed number of parcels. While all are in use, the card counts as full
+//! for this core. The next parcel that returns wakes the core.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -72,7 +71,7 @@ impl Sending {
         self.parcels.as_ref().is_some_and(|parcels| !parcels.filled.is_empty())
     }
 
-    /// The number of parcels that are filled, or are with the sending core.
+    /// The number of parcels that are filled, or are at the sending core.
     pub fn under_way(&self) -> usize {
         self.parcels.as_ref().map_or(0, |parcels| PARCELS - parcels.idle.len())
     }
@@ -96,8 +95,8 @@ impl Sending {
         !self.for_others.is_empty()
     }
 
-    /// Whether the parcels of other cores are sent first in this turn. The answer alternates from
-    /// turn to turn.
+    /// Whether this turn sends the parcels of other cores first. The answer alternates from turn to
+    /// turn.
     #[inline]
     pub fn others_go_first(&mut self) -> bool {
         self.others_first = !self.others_first;
@@ -169,7 +168,8 @@ impl Parcels {
 }
 
 impl Parcel {
-    /// Sends the parcel. False: the card has no room now. A sent parcel holds no pieces.
+    /// Sends the frame of the parcel. Returns false if the card has no room now. A sent parcel
+    /// holds no pieces.
     fn transmit(&mut self, machine: &mut impl Machine) -> bool {
         let frame = OutgoingFrame {
             head: self.head.get(..self.head_bytes).unwrap_or_default(),

@@ -4,9 +4,9 @@
 //! Invariants:
 //! - At most [`DATAGRAMS_MAX`] datagrams are in progress, each at most [`DATAGRAM_BYTES_MAX`] long
 //!   and [`LIFETIME`] old. A new one evicts the oldest. All memory is allocated at construction.
-//! - Fragments of either family that overlap with different contents end their datagram (RFC 5722),
-//!   and later fragments of that datagram are dropped. Networks duplicate packets, so an exact
-//!   repetition is ignored.
+//! - If fragments of a datagram overlap with different contents, the datagram is dropped (RFC
+//!   5722), and so are its later fragments. Networks duplicate packets, so an exact repetition is
+//!   ignored.
 //! - Fragments are placed in units of 8 bytes, with one bit each in `present`.
 
 use alloc::boxed::Box;
@@ -111,7 +111,7 @@ impl Reassembly {
         let start = usize::from(part.offset);
         let end = start + payload.len();
         // Only the last fragment may have a length that is not a multiple of the unit. An empty
-        // fragment could be repeated for ever.
+        // fragment adds nothing, so a sender could repeat it for ever.
         let impossible = payload.is_empty()
             || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
@@ -148,8 +148,8 @@ impl Reassembly {
         self.spare.push(buffer);
     }
 
-    /// Removes expired datagrams. Returns the number of datagrams lost since the last call,
-    /// including evicted ones. Datagrams that an overlap ended have been counted already.
+    /// Removes expired datagrams. Returns the number of datagrams that were lost since the last
+    /// call, including evicted ones. Datagrams that an overlap has ended were counted before.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         if self.is_idle() {
             return 0;
@@ -211,7 +211,7 @@ impl Reassembly {
 }
 
 impl PartialDatagram {
-    /// Copies a fragment to its place. False: it contradicts earlier fragments.
+    /// Copies a fragment to its position. Returns false if it contradicts earlier fragments.
     fn place(&mut self, start: usize, end: usize, payload: &[u8], more_fragments: bool) -> bool {
         let units = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);
         let known = units.clone().filter(|&unit| self.has(unit)).count();

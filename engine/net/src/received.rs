@@ -20,7 +20,7 @@ pub(crate) struct InPacket<'a> {
     pub(crate) protocol: u8,
     /// The offset in `packet` of the field that names the protocol.
     pub(crate) named_at: u16,
-    /// The packet from its IP header on, as far as it was received in one piece.
+    /// The packet, beginning with its IP header, as far as it was received in one piece.
     pub(crate) packet: &'a [u8],
     /// Whether `packet` is the whole datagram or its beginning.
     pub(crate) begins_datagram: bool,

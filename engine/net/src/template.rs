@@ -1,11 +1,12 @@
-//! The fast path for sending: headers built once for each connection and patched for each segment.
+//! The fast path for sending: the headers are built once for each connection, and completed for
+//! each segment.
 //!
 //! The template holds the fields that are the same in all segments of a connection. These are both
 //! Ethernet addresses, most of the IP header, and the ports. It also holds the sums of these
 //! fields, for the checksums. A segment costs a copy of the template, six stores and two foldings.
 //!
-//! The TCP header is at the same place for both families: the frame of an IPv4 connection begins 20
-//! bytes later.
+//! The TCP header is at the same offset for IPv4 and IPv6: the frame of an IPv4 connection begins
+//! 20 bytes later in the template.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 

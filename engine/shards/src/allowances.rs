@@ -1,20 +1,21 @@
-//! Daily sending limits: counted on the core that owns the account, so that a stolen password is of
-//! little use.
+//! Daily sending limits. The core that owns an account counts its messages, so that a stolen
+//! password is of little use.
 //!
-//! A message counts when it begins: with DATA, with the first BDAT, or when the webmail sends it.
-//! A message that fails later counts too. An external recipient counts if the account is not known
-//! to have written to that recipient before. A day is a UTC day.
+//! A message counts when it begins: with DATA, with the first BDAT, or when the webmail sends it. A
+//! message that fails later counts too. An external recipient counts, unless the account is known
+//! to have written to this recipient before. A day is a UTC day.
 //!
-//! The counts are stored as a note of the account (crate `store`). So are the known recipients, as
-//! a set from which no address can be read (B. Bloom, *Space/Time Trade-offs in Hash Coding with
-//! Allowable Errors*). At most one in sixteen new recipients is mistaken for a known one. When the
-//! set is half full, after about 1,400 recipients, it is cleared.
+//! A note of the account (crate `store`) has the counts and the set of known recipients. No address
+//! can be read from the set (B. Bloom, *Space/Time Trade-offs in Hash Coding with Allowable
+//! Errors*). At most one in sixteen new recipients is mistaken for a known one. When the set is
+//! half full, after about 1,400 recipients, it is cleared.
 //!
 //! Invariants:
 //! - A refused message is not counted.
-//! - The counts are stored after each sixteenth of a limit. So a restart forgets less than a
-//!   sixteenth of a day's limit.
-//! - A core caches [`CACHED_MAX`] accounts. For other accounts it uses the stored counts.
+//! - The counts are stored after each sixteenth of a limit. So a restart loses less than a
+//!   sixteenth of the daily limit.
+//! - A core caches the sending state of [`CACHED_MAX`] accounts. For another account it reads the
+//!   stored note.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -37,7 +38,7 @@ const KNOWN_BYTES: usize = 1024;
 /// The most accounts that a core caches, about 1 KiB each.
 const CACHED_MAX: usize = 1024;
 
-/// The continuation of a change of the note, which nothing waits for.
+/// The continuation of a change of the note. No frame waits for it.
 const UNUSED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: ShardWaitPoint::Noted.entry() };
 
@@ -55,7 +56,7 @@ pub struct Daily {
 pub enum SendingDecision {
     /// The message may be sent.
     Granted,
-    /// The account has reached this limit, for the first time today or again.
+    /// The account has reached this limit: for the first time today, or not.
     Refused(ReachedLimit, Occurrence),
 }
 
@@ -80,7 +81,7 @@ pub enum Occurrence {
 }
 
 impl SendingDecision {
-    /// The line for administrators, once a day for each account.
+    /// The line for administrators. `None` if a line about this account was returned today already.
     pub fn line(self, address: &str) -> Option<String> {
         let SendingDecision::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
@@ -107,7 +108,7 @@ pub(crate) struct Allowances {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct SendingState {
     today: Counts,
-    /// The counts that were stored last.
+    /// The counts in the stored note.
     noted: Counts,
     /// Whether a reached limit was reported to administrators today.
     is_reported: bool,
@@ -154,7 +155,7 @@ impl Allowances {
         new.iter().for_each(|places| sent.learn(places));
         if sent.is_to_be_noted(daily) {
             let change = NoteChange::Put(KEY.into(), sent.to_note());
-            // If the store refuses the note, the next message stores it.
+            // The store may refuse the note. Then the next message stores it.
             if store.change_notes(account, Vec::from([change]), UNUSED).is_ok() {
                 sent.noted = sent.today;
             }
@@ -181,7 +182,7 @@ impl SendingState {
         known: [0; KNOWN_BYTES],
     };
 
-    /// The limit that one more message to this many new recipients would exceed.
+    /// The limit that one more message with this number of new recipients would exceed.
     fn limit_reached(&self, daily: Daily, new: u32) -> Option<ReachedLimit> {
         let messages = daily
             .messages
@@ -246,8 +247,8 @@ impl SendingState {
 /// The positions of a recipient in the set.
 type Places = [u16; 4];
 
-/// The positions of an address, independent of case. The keyed hash keeps outsiders from finding
-/// addresses with equal positions.
+/// The positions of an address, in upper or lower case, in the set. The keyed hash keeps outsiders
+/// from finding addresses with equal positions.
 fn places(address: &str, store: &Store) -> Places {
     let secret = u128::from_le_bytes(
         store.secret(["sent to ", &address.to_lowercase()].concat().as_bytes()),

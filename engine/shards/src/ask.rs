@@ -1,4 +1,4 @@
-//! The trait of questions to the core that owns a subject.
+//! The trait of questions to the core that owns the subject of the question.
 
 use alloc::boxed::Box;
 
@@ -18,7 +18,7 @@ pub trait OwnerQuery: Sized {
     /// Computes the reply, on the owner.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
 
-    /// Handles a reply that no frame waits for any longer. Returns the resources to give back.
+    /// Handles a reply whose frame has ended. Returns the resource that must be given back, if any.
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }
@@ -33,7 +33,7 @@ pub enum Subject {
     ExternalHost(u64),
 }
 
-/// A resource in a reply that must be returned to the owner of the subject.
+/// A resource in a reply that must be given back to the owner of the subject.
 pub enum GiveBack {
     /// A maildrop, to be unlocked.
     Maildrop(Box<MaildropSnapshot>),

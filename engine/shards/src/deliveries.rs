@@ -1,6 +1,6 @@
-//! Deliveries of a session: into the store of this core, of another core, or of several.
+//! The deliveries of a session. The recipients belong to this core, to another core, or to several.
 //!
-//! The kind of a delivery is decided when the message begins. Its [`DeliveryHandle`] has the kind.
+//! A delivery gets its kind when the message begins. The [`DeliveryHandle`] contains the kind.
 
 use machine::CoreId;
 use store::{AccountId, Closing, Guid, Recipient, Refusal, SentId};
@@ -10,8 +10,8 @@ use crate::messages::DeliveryHandle;
 use crate::sharded_store::ShardedStore;
 
 impl ShardedStore {
-    /// Begins a message. Errors: as [`store::Store::begin`], if this core finds the error. An error
-    /// that another core finds ends the message later.
+    /// Begins a message. Errors: as [`store::Store::begin`], if this core finds the error. If
+    /// another core finds an error, the message ends with a refusal later.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryHandle, Refusal> {
         let owner = recipients.first().map_or(self.core, |first| self.owners.of(first.account));
         if recipients.iter().skip(1).all(|recipient| self.owners.of(recipient.account) == owner) {
@@ -31,7 +31,8 @@ impl ShardedStore {
         }
     }
 
-    /// Whether a core that gets a part of a message is short of buffers or places.
+    /// Whether a core that gets a part of the message is short of buffers or of places for
+    /// messages.
     pub fn is_short_for(&self, delivery: DeliveryHandle) -> bool {
         match (delivery, &self.others) {
             (DeliveryHandle::Local(_), _) => self.is_local_short_of_buffers(),
@@ -113,8 +114,8 @@ impl ShardedStore {
         }
     }
 
-    /// Whether the arrival of a message with this origin is noted. Also true if another core
-    /// owns the account, because this core cannot know.
+    /// Whether the account has a note that a message with this origin has arrived. Also returns
+    /// true if another core owns the account, because this core cannot know.
     pub fn may_have_arrived(&self, account: AccountId, origin: SentId) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }

@@ -1,9 +1,9 @@
-//! Questions about a destination of outgoing mail: whether one more connection to it is allowed,
-//! and how a connection ended. A permission includes the known policy of the domain.
+//! Questions about a destination of outgoing mail: whether one more connection to it is allowed.
+//! Also reports how a connection ended. A permission comes with the known policy of the domain.
 //!
-//! The owner of the destination may reply later. The owner also tells the other cores how many
-//! connections they may keep for reuse. So the owner's messages have a separate type,
-//! [`DestinationNotice`], and an immediate reply has the same type.
+//! The owner of the destination may answer later. The owner also tells other cores how many
+//! connections they may keep for reuse. So the messages of owners have their own type,
+//! [`DestinationNotice`]. An immediate answer has the same type.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -32,8 +32,8 @@ pub struct MayConnect {
 /// A message from the owner of a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DestinationNotice {
-    /// The answer to the wait point that asked for a connection to this destination: it is allowed,
-    /// or the destination is down.
+    /// The answer to a continuation that has asked for a connection to this destination: the
+    /// connection is allowed, or the destination is down.
     Leave(Continuation, u64, Leave, DomainPolicy),
     /// The core may keep this many connections to this destination for further messages.
     Keeps(u64, u16),
@@ -96,7 +96,7 @@ pub enum DestinationEvent {
     },
     /// The policy of the destination's domain was fetched, with this result.
     Fetched(Box<Fetched>),
-    /// The destination must be tried again, although it was down.
+    /// The destination must be tried again, although it was reported as down.
     ToBeTried,
 }
 
@@ -108,7 +108,7 @@ pub struct DestinationReport {
 }
 
 impl DestinationReport {
-    /// The continuation for a reply that nothing waits for.
+    /// The continuation for a reply for which no frame waits.
     pub(crate) const NOWHERE: Continuation =
         Continuation { frame: FrameId::new(0, 0), entry: ShardWaitPoint::Noted.entry() };
 }

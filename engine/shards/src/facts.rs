@@ -1,7 +1,7 @@
-//! The state that this core keeps about external hosts.
+//! The facts about external hosts that this core owns.
 //!
-//! Each fact has one owner in the machine: a keyed hash of the network or domain selects the core
-//! ([`Subject::ExternalHost`]). Questions go to the owner, so its answer holds for all cores.
+//! Each fact has one owner among the cores: a keyed hash of the network or domain selects the core
+//! ([`Subject::ExternalHost`]). Other cores ask the owner, so its answer holds for all cores.
 //!
 //! [`Subject::ExternalHost`]: crate::Subject::ExternalHost
 
@@ -28,7 +28,7 @@ pub struct Facts {
     pub(crate) destinations: Destinations<Continuation>,
     /// The policies of destination domains.
     pub(crate) policies: Policies,
-    /// The latest time in the questions about destinations that this core has got.
+    /// The latest time that a question about a destination has had.
     pub(crate) latest: Instant,
     key: [u8; 16],
 }

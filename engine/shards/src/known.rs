@@ -1,5 +1,5 @@
-//! The accounts of a machine with several cores: an immutable snapshot that all cores share, and
-//! the passwords that were changed since.
+//! The accounts on a machine with several cores: an immutable snapshot that all cores share, and
+//! the passwords that were changed since the snapshot.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -27,7 +27,8 @@ impl<'a> KnownAccount<'a> {
     }
 }
 
-/// The snapshot of all accounts. `OtherCores` has the passwords that were changed since.
+/// The snapshot of all accounts. `OtherCores` has the passwords that were changed since the
+/// snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, AccountSnapshot>,
@@ -114,14 +115,14 @@ impl Changed {
     }
 }
 
-/// The secret for the salts of unknown names. It belongs to the disk, so that it is the same on
+/// The secret for the salts of unknown names. The secret depends on the disk, so it is the same on
 /// each core and after each start.
 pub(crate) fn secret_of_unknown_names(store: &Store) -> [u8; 16] {
     // This name must never change: unknown names would get other salts.
     store.secret(b"SCRAM of nobody")
 }
 
-/// The secret for the rewritten senders (SRS) of forwarded mail. It belongs to the disk, too.
+/// The secret for the rewritten senders (SRS) of forwarded mail. It also depends on the disk.
 pub(crate) fn secret_of_paths(store: &Store) -> [u8; 16] {
     // This name must never change: addresses that are in use would no longer be recognized.
     store.secret(b"senders of letters that are sent on")

@@ -1,10 +1,12 @@
-//! The sharded store client: sessions make the same calls on every core, for accounts of any core.
+//! The sharded store client. With it, sessions make the same calls on every core, for accounts of
+//! any core.
 //!
-//! A core owns the shards of some accounts, and has a store of these: [`Owned`]. Operations on
-//! other accounts are requests to the cores that own them. `remote` gives an immediate answer if
-//! one is needed, from the owners' last reports, and sends the request through the ring to the
-//! owner. The result comes back as the same [`store::Wake`] that the owner's own sessions get. A
-//! message for accounts of several cores becomes one message for each of them: `multi_shard`.
+//! A core owns the shards of some accounts, and has a store for them: [`Owned`]. Operations on
+//! other accounts are requests to the cores that own them. `remote` sends such a request to its
+//! owner through the ring. If a call needs an immediate answer, `remote` gives it from the owner's
+//! last report. The result arrives as a [`store::Wake`], as it does for sessions of the owner. A
+//! message for accounts of several cores is divided into one message for each of these cores:
+//! `multi_shard`.
 //!
 //! | file | story |
 //! |---|---|
@@ -20,9 +22,9 @@
 //! | `facts` | the state that an owner keeps of external hosts |
 //! | `known` | the accounts as all cores know them |
 //!
-//! The disk has one queue for us, so one core owns it: the first. It opens the disk, creates the
-//! accounts, and hands the other cores their shares of the shards. From then on their stores
-//! forward their disk requests to it (crate `store`).
+//! The disk has one queue for this machine, so one core owns the disk: the first core. It opens the
+//! disk, creates the accounts, and gives the other cores their shares of the shards. After that,
+//! the stores of the other cores forward their disk requests to the first core (crate `store`).
 //!
 //! | | for an account of this core | for one of another |
 //! |---|---|---|
@@ -33,7 +35,7 @@
 //!
 //! Invariants:
 //! - The queues for other cores are bounded by the numbers of pages, messages, reads and sessions.
-//! - Requests to a core keep their order. So the owner learns of a message's end after all of its
+//! - Requests to a core stay in order. So the owner gets the end of a message after all of its
 //!   octets.
 //! - With one core there are no requests: each call goes to the local store.
 #![no_std]

@@ -1,5 +1,5 @@
-//! A maildrop: the snapshot of an inbox when a session opened it, and its messages marked as
-//! deleted.
+//! A maildrop: the snapshot of an inbox from the time when a session opened it. The session marks
+//! messages in it as deleted.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -25,8 +25,8 @@ enum DeletionMark {
     Deleted,
 }
 
-/// The snapshot of a maildrop. Messages that arrive later are for the next session. A message that
-/// was removed in the meantime cannot be read.
+/// The snapshot of a maildrop. A message that arrives later is for the next session. A message that
+/// was removed after the snapshot cannot be read.
 #[derive(Debug)]
 pub struct MaildropSnapshot {
     account: AccountId,
@@ -107,8 +107,8 @@ impl MaildropSnapshot {
         messages: impl Iterator<Item = MessageInfo>,
     ) -> MaildropSnapshot {
         let mut entries = Vec::with_capacity(mailbox.messages as usize);
-        // The messages are in blocks. `for_each` walks them block by block, while `extend` would
-        // request each message.
+        // The messages are stored in blocks. `for_each` walks each block in a loop, which is faster
+        // than the single steps of `extend`.
         messages.for_each(|message| {
             entries.push(MaildropEntry {
                 uid: message.uid,

@@ -38,7 +38,7 @@ pub(crate) enum ShardMessageKind {
 pub enum CoreEvent {
     /// The password of this account has changed: its sessions on this core must be ended.
     PasswordChanged(AccountId),
-    /// A core knows the new password that this frame has announced.
+    /// A core knows the new password that the request handler in this frame has announced.
     PasswordKnown(FrameId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
@@ -77,7 +77,7 @@ pub enum DeliveryHandle {
     MultiShard(FrameId),
 }
 
-/// Octets of a message on their way to the owner. The page belongs to the core that filled it.
+/// Octets of a message for the owner. The page belongs to the core that filled it.
 pub(crate) struct MessagePage {
     pub(crate) delivery: RemoteDeliveryId,
     /// The recipients of the message, only in its first page.
@@ -113,11 +113,11 @@ pub(crate) enum Request {
     /// The sending core accepts connections from now on. Only to the first core.
     Serving,
     /// The sending core sends no further requests. When the first core gets this message, the store
-    /// of the sending core has no forwarded request either.
+    /// of the sending core has no request at the disk owner either.
     Left,
 }
 
-/// The next step for a complete message.
+/// The step that follows when a message is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MessageCompletion {
     /// The message is delivered.
@@ -160,12 +160,12 @@ pub(crate) struct StoreStatus {
     pub(crate) is_short_of_buffers: bool,
 }
 
-/// The continuation's outcome when a message is refused.
+/// The wake that refuses a message.
 pub(crate) fn refused(continuation: Continuation, refusal: Refusal) -> Wake {
     Wake { continuation, outcome: Outcome::Refused(refusal) }
 }
 
-/// The refusal in the result of a message, if any.
+/// The refusal in the outcome of a message, if the message was refused.
 pub(crate) fn end_of(outcome: &Outcome) -> Option<Refusal> {
     if let Outcome::Refused(refusal) = outcome { Some(*refusal) } else { None }
 }

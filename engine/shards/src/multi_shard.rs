@@ -1,18 +1,18 @@
-//! Messages for accounts of several cores: each of these cores gets its own part, and the parts end
-//! together.
+//! Messages for accounts of several cores. Each of these cores gets a part: the message for its own
+//! accounts. The parts end together.
 //!
-//! A core limits the number of messages in progress. So the parts take their places in the order of
-//! their cores, and octets are accepted when all parts have a place. A message with a place waits
-//! only for cores with higher numbers, so no two messages wait for each other.
+//! Each core limits the messages in progress: a message needs a place. The parts take their places
+//! in the order of their cores, and octets are accepted when all parts have a place. A message with
+//! places waits only for cores with higher numbers. So two messages never wait for each other.
 //!
-//! The message takes as many octets as all parts have taken. A part that is ahead skips the octets
-//! that it has. A complete message is first prepared on all cores: each core has all of it, and
-//! disk space for it. Then it is committed on all cores, and only a disk error can make that fail.
+//! The message has taken the octets that all parts have taken. A part that is ahead skips the
+//! octets that it has. A complete message is first prepared on all cores: each core has all octets,
+//! and disk space for them. Then it is committed on all cores. Only a disk error can make a commit
+//! fail.
 //!
 //! Invariants:
-//! - The end is reported when all parts have ended: delivered if all parts are, otherwise refused.
-//! - If a part is refused before all are prepared, the message is refused, and no part is ever
-//!   visible.
+//! - When all parts have ended, the end is reported: delivered if all are, otherwise refused.
+//! - If a part is refused before all are prepared, the message is refused. No part is ever visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ pub(crate) struct MultiShardDeliveries {
 struct DeliveryParts {
     /// The parts that have a place, or wait for one.
     parts: Vec<CorePart>,
-    /// The parts that have not requested a place yet. The next part is the last one in the list.
+    /// The parts that have not requested a place yet. The last part in the list is the next one.
     coming: Vec<Unplaced>,
     /// The recipients of this core's part, until it has a place.
     own: Vec<Recipient>,
@@ -137,7 +137,7 @@ impl MultiShardDeliveries {
         let delivery = wake.continuation.frame;
         let parts = self.deliveries.get_mut(delivery)?;
         if ShardWaitPoint::of(wake.continuation.entry) == Some(ShardWaitPoint::PartRoom) {
-            // All octets may have been taken in the meantime. Then the session waits for the end.
+            // All octets may have been taken since the request. Then the session waits for the end.
             let continuation = parts.continuation.take_if(|_| parts.stage == Stage::Octets)?;
             return Some(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
@@ -181,7 +181,7 @@ impl DeliveryParts {
     }
 
     /// Gives every part the `octets` that it does not have yet. Returns the number of octets that
-    /// all parts have taken, or 0 while a part has no place.
+    /// all parts have. While a part has no place, this is 0.
     fn append(
         &mut self,
         octets: &[u8],
@@ -242,7 +242,7 @@ impl ShardedStore {
         }
     }
 
-    /// Notes the part of a message for the recipients that `owner` has, if any.
+    /// Notes the part of a message for the recipients that `owner` owns, if it owns any.
     fn note_part(
         &mut self,
         delivery: FrameId,
@@ -269,7 +269,7 @@ impl ShardedStore {
         Ok(())
     }
 
-    /// Takes a place for each part of a message in turn, until the message must wait for one.
+    /// Takes a place for each part of a message in turn, until one part must wait for its place.
     ///
     /// Errors: this core's store refuses its part.
     fn take_places(&mut self, delivery: FrameId) -> Result<(), Refusal> {
@@ -314,7 +314,7 @@ impl ShardedStore {
             let continuation = parts.continuation.take()?;
             return Some(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
-        // The message is complete already, because it has no octets.
+        // The message has no octets, so it is complete already.
         parts.stage = Stage::Preparing;
         match taken {
             Ok(()) => self.prepare_parts(delivery),
@@ -349,8 +349,8 @@ impl ShardedStore {
         })
     }
 
-    /// Asks all cores to prepare their parts of a message. Then all parts are committed, or none if
-    /// one cannot be prepared.
+    /// Asks all cores to prepare their parts of a message. If all can, all parts are committed
+    /// later. Otherwise none is committed.
     ///
     /// Errors: the message is aborted.
     pub(crate) fn complete_parts(

@@ -1,5 +1,5 @@
-//! Continuations of other cores, as the owner of an account stores them. Spare bits of the entry
-//! contain the core and the kind of the request.
+//! Continuations of other cores, in the form in which the owner of an account stores them. Unused
+//! bits of the entry contain the core and the kind of the request.
 
 use machine::CoreId;
 use tasks::{Continuation, EntryPoint};

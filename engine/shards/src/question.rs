@@ -1,8 +1,8 @@
-//! The list of questions to the owner of an account or fact. Each question is a type of its own.
+//! The list of questions to the owner of an account or fact. Each question has its own type.
 //!
-//! A question, its reply and the owner's work for it are in one file. This file lists all
-//! questions. The code that carries questions between cores knows nothing else about them. A new
-//! question is a file and a line of the list.
+//! One file has a question, its reply and the owner's work for it. This file lists all questions.
+//! The code that passes questions between cores knows only this list. A new question needs a file,
+//! and a line in the list.
 
 use crate::ask::{GiveBack, OwnerQuery};
 use crate::destination::{DestinationReport, MayConnect};
@@ -39,8 +39,8 @@ macro_rules! questions {
         }
 
         impl Reply {
-            /// Handles a reply that no frame waits for any longer. Returns the resources to give
-            /// back.
+            /// Handles a reply whose frame has ended. Returns the resource that must be given back,
+            /// if any.
             pub(crate) fn unwanted(self) -> Option<GiveBack> {
                 match self {
                     $(Reply::$name(reply) => <$question>::unwanted(reply),)+

@@ -1,15 +1,16 @@
-//! The client for the stores of all other cores. It has the last reported state of each store, and
-//! sends requests to their owners.
+//! The client for the stores of all other cores. It stores the state that each store has reported
+//! last, and sends requests to the owners of accounts.
 //!
-//! Octets of messages are gathered in pages of this core. A message gets a page when it begins. A
-//! page is sent when it is full, or the message is complete. If more octets follow, the message
-//! takes a spare page, or waits until one of its own pages is returned.
+//! Octets of messages are gathered in pages that belong to this core. A message gets a page when it
+//! begins. A page is sent when it is full, or when the message is complete. If more octets follow,
+//! the message takes a spare page. Without a spare page, it waits until one of its own pages is
+//! returned.
 //!
 //! Invariants:
 //! - Requests about an account go to the core that owns it, the *owner*.
-//! - A message that waits for a page has a page in flight, and is woken when that page is returned.
-//! - A message is known here until the owner has reported its result, or the request to abort it is
-//!   queued for the owner.
+//! - A message that waits for a page has sent a page. It is woken when that page is returned.
+//! - A message stays in the table until the owner has reported its result, or until the request to
+//!   abort it is queued for the owner.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -102,7 +103,7 @@ impl RemoteShards {
         owner: CoreId,
         recipients: &[Recipient],
     ) -> Result<RemoteDeliveryId, Refusal> {
-        // An owner that has not reported its state yet gets the request.
+        // An owner that has not reported its state yet may accept the message.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
         }
@@ -388,14 +389,14 @@ impl RemoteShards {
         self.deliveries_in_progress() == 0 && self.reads == 0 && self.removals == 0
     }
 
-    /// Whether an owner is so far behind that nothing new is begun.
+    /// Whether an owner has so many waiting requests that nothing new should begin.
     fn is_crowded(&self, owner: CoreId) -> bool {
         self.owners
             .get(owner.index())
             .is_none_or(|owner| owner.requests.len() >= self.deliveries.capacity())
     }
 
-    /// A further page for a message, if enough pages are left for messages that begin later.
+    /// A further page for a message. `None` if messages that begin later need the remaining pages.
     fn page_to_spare(&mut self) -> Option<Box<MessagePage>> {
         if self.pages.len() > self.deliveries.capacity() { self.pages.pop() } else { None }
     }

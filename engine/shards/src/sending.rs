@@ -1,4 +1,4 @@
-//! The question whether an account may send one more message.
+//! The question to the owner whether an account may send one more message.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,17 +1,18 @@
-//! The shard request server: requests of other cores to the store of this core.
+//! The shard request server: it serves the requests of other cores to the store of this core.
 //!
-//! Each request becomes the call that a session of this core would make, with a continuation that
-//! identifies the requesting core. A message has a place here until it is committed or aborted. The
-//! place has the same slot number as the message on the core that sends it.
+//! Each request becomes the call that a session of this core would make. The continuation of the
+//! call identifies the requesting core. A message has a place here until it is committed or
+//! aborted. The place has the number of the message's slot on the core that sends the message.
 //!
 //! Invariants:
 //! - Pages of a message are appended in the order of arrival, and are then returned.
-//! - A message that waits to begin occupies its place, so the number of waiting messages is bounded
-//!   by the places.
-//! - The refusal of a message is reported once to its core. Its later pages are returned unread.
-//! - A request that finds the store busy waits here in order of arrival. The requesting core does
-//!   not repeat the request. Messages of other cores also wait while the maximum number is in
-//!   progress. So each message that this core may begin always has a place.
+//! - A message that waits to begin occupies its place. So the number of places limits the number of
+//!   waiting messages.
+//! - The refusal of a message is reported once, to the core of the message. Later pages of the
+//!   message are returned unread.
+//! - A request that finds the store busy waits here, in the order of arrival. The requesting core
+//!   does not repeat it. A message of another core waits while the maximum number of messages is in
+//!   progress. So each message that may begin on this core has a place.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -232,7 +233,7 @@ impl ShardServer {
         place.as_mut().filter(|arrival| arrival.delivery == delivery)
     }
 
-    /// Tries a request. Returns false if the store is busy.
+    /// Tries to fulfil a request. Returns false if the store is busy.
     fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
         let (purpose, continuation, result) = match request {
             Request::Read { account, uid, offset, continuation } => {
@@ -372,7 +373,7 @@ impl ShardServer {
         self.forget(core, delivery);
     }
 
-    /// Allocates the space for a complete message. If the store does not know yet whether space is
+    /// Allocates the space for a complete message. If the store cannot tell yet whether space is
     /// free, it wakes this message later.
     fn prepare(&mut self, core: CoreId, delivery: RemoteDeliveryId, store: &mut Store) {
         let Some(Some(Ok(local))) = self.arrival(core, delivery).map(|arrival| arrival.local)
@@ -434,7 +435,7 @@ impl ShardServer {
     }
 }
 
-/// How much of a page the store has taken.
+/// The amount of a page that the store has taken.
 enum Appended {
     /// The whole page.
     Page,

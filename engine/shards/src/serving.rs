@@ -1,5 +1,5 @@
-//! Messages between cores that no session causes: shares of the shards, passwords, the state of
-//! stores, and the end.
+//! Messages between cores that no session causes: shares of the shards, passwords, states of
+//! stores, and the end of the work.
 
 use alloc::sync::Arc;
 
@@ -112,7 +112,7 @@ impl ShardedStore {
         None
     }
 
-    /// Ends a turn: gathered records become a group, and other cores are told the state of the
+    /// Ends a turn: the gathered records become a group, and the other cores get the state of the
     /// store.
     pub fn turn_ended(&mut self) {
         self.own.store.turn_ended();
@@ -121,8 +121,8 @@ impl ShardedStore {
         }
     }
 
-    /// Hands each of the next cores its share of the shards, if everything can be shared out now.
-    /// Returns the owners.
+    /// Gives each of the next cores its share of the shards, if the store can share now. Returns
+    /// the owners.
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {
@@ -160,7 +160,7 @@ impl ShardedStore {
         self.others.iter().flat_map(|others| others.accounts.password_hashes())
     }
 
-    /// The next account of this core with sessions here that must be ended.
+    /// An account of this core whose sessions on this core must be ended.
     pub fn next_outdated(&mut self) -> Option<AccountId> {
         self.outdated.pop()
     }
@@ -185,7 +185,7 @@ impl ShardedStore {
         }
     }
 
-    /// Tells all other cores except the first that this one sends no further requests.
+    /// Tells all other cores except the first that this core sends no further requests.
     pub fn leave_others(&mut self) {
         let own = self.core;
         let Some(others) = &mut self.others else { return };
@@ -193,8 +193,8 @@ impl ShardedStore {
         cores.for_each(|core| others.remote.ask(core, Request::Left));
     }
 
-    /// Tells the first core that this one sends no further requests, and that its store has no
-    /// forwarded request.
+    /// Tells the first core that this core sends no further requests, and that its store has no
+    /// request at the disk owner.
     pub fn leave_first(&mut self) {
         if let Some(others) = &mut self.others {
             others.remote.ask(CoreId::FIRST, Request::Left);

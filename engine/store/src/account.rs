@@ -1,7 +1,7 @@
 //! An account and its mailboxes in memory, and the view of them that callers get.
 //!
 //! Invariants:
-//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is assigned twice.
+//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall. No UID and no MODSEQ is assigned twice.
 //! - A mailbox number is never reused.
 //! - Each outbox entry has its message in the outbox.
 
@@ -78,8 +78,8 @@ impl<'a> AccountInfo<'a> {
         &self.account.verifier
     }
 
-    /// The hash in the configuration that the present password overrides. Empty if the present
-    /// password is the one in the configuration.
+    /// The hash in the configuration that the present password overrides. Empty if the
+    /// configuration has the present password.
     pub fn replaced(&self) -> &'a str {
         &self.account.replaced
     }
@@ -124,8 +124,8 @@ pub(crate) struct Account {
     aliases: Vec<Box<str>>,
     password_hash: Box<str>,
     verifier: Box<str>,
-    /// The hash in the configuration that `password_hash` overrides. Empty if `password_hash` is
-    /// the one in the configuration.
+    /// The hash in the configuration that `password_hash` overrides. Empty if the configuration has
+    /// `password_hash`.
     replaced: Box<str>,
     notes: Notes,
     mailboxes: BTreeMap<u32, Mailbox>,
@@ -220,8 +220,8 @@ impl Account {
         self.mailbox_next
     }
 
-    /// Applies an account record. The built-in mailboxes exist afterwards, even if their own
-    /// records were lost.
+    /// Applies an account record. Afterwards the built-in mailboxes exist, even if their own
+    /// records are lost.
     pub(crate) fn apply_texts(&mut self, texts: AccountTexts<'_>) {
         self.address = texts.address.into();
         self.aliases = texts.aliases.into();

@@ -1,8 +1,8 @@
-//! The narrow interface between the shards and the device that keeps their pages: [`Backing`], and
-//! the disk that implements it.
+//! The narrow interface between the shards and the device that stores their pages: [`Backing`].
+//! Also the disk that implements it.
 //!
 //! Invariants:
-//! - A request in flight has exactly one recorded purpose, found by the token of its completion.
+//! - A request in flight has exactly one recorded purpose, which the token of its completion finds.
 //! - The machine gets the requests in the order in which they were made. Completions come in any
 //!   order.
 
@@ -35,7 +35,7 @@ pub(crate) enum DiskPurpose {
     Block {
         number: u32,
     },
-    /// A link block. Its buffer is not needed afterwards.
+    /// A link block. Its buffer is not used again.
     Fixed {
         group: Parity,
     },
@@ -55,7 +55,7 @@ pub(crate) enum DiskPurpose {
     Moved {
         number: FrameId,
     },
-    /// A piece read while opening, for one of the lanes. After a read error: one page of that
+    /// A piece that one of the lanes reads while opening. After a read error: one page of that
     /// piece.
     Piece {
         lane: u8,

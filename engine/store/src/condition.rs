@@ -1,7 +1,7 @@
 //! The state of the store, and whether it retries the disk.
 //!
-//! Invariant: a retry is wanted or under way only while the store is read-only because of a failed
-//! write or flush.
+//! Invariant: a retry is requested or in progress only while the store is read-only because of a
+//! failed write or flush.
 
 use crate::outcome::{Refusal, State, WhyReadOnly};
 
@@ -35,7 +35,7 @@ impl Condition {
         self.state == State::Serving
     }
 
-    /// Whether the store writes and flushes groups, which it does while serving and in a retry.
+    /// Whether the store writes and flushes groups. It does so while it serves, and in a retry.
     pub(crate) fn commits(&self) -> bool {
         self.is_serving() || self.retry == Retry::UnderWay
     }
@@ -72,8 +72,8 @@ impl Condition {
 
     /// Requests a retry of the disk, if that can help.
     pub(crate) fn request_retry(&mut self) {
-        // If the flush at the end of opening failed, data that opening read may not be durable.
-        // Only opening the disk again can tell.
+        // The flush at the end of opening may have failed. Then data that opening has read may not
+        // be durable, and only the next opening can tell.
         let may_retry = matches!(
             self.state,
             State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed)

@@ -1,10 +1,10 @@
 //! The messages of each conversation, in all mailboxes of an account.
 //!
-//! Every message names its conversation. A search for the messages of a conversation would have to
-//! look at every message of the account. So an account also keeps an ordered set of conversation,
-//! mailbox and UID. The places of one conversation are adjacent in this set. One search finds them,
-//! in a mailbox of 200,000 messages as in a mailbox of 20. The set is not stored on the disk,
-//! because it follows from the messages.
+//! Every message names its conversation. Without this file, a search for the messages of a
+//! conversation would look at every message of the account. So an account also has an ordered set
+//! of conversation, mailbox and UID. The messages of one conversation are adjacent in this set, and
+//! one search finds them, in a mailbox of 200,000 messages as in a mailbox of 20. The set is not
+//! stored on the disk, because it follows from the messages.
 //!
 //! Invariant: a message is in the set exactly as long as it is in its mailbox (`account` inserts
 //! and removes it).
@@ -13,8 +13,8 @@ use crate::messages::MessageEntry;
 use crate::types::Place;
 use alloc::collections::BTreeSet;
 
-/// The most bytes that a message takes in the set, when the set's nodes are as empty as possible. A
-/// leaf takes 192 bytes for 5 messages, every other node 288.
+/// The most bytes that a message takes in the set, if the nodes of the set are as empty as
+/// possible. A leaf has 192 bytes for 5 messages, and every other node has 288.
 pub(crate) const CONVERSED_BYTES: usize = 48;
 
 /// The messages of an account by conversation.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use machine::Sector;
 
-/// Something on the disk that is not as it was written.
+/// A part of the disk that differs from what was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The place of the damage.
@@ -15,14 +15,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether the finding is a fault. The remains of an operation that a power cut interrupted
-    /// before its acknowledgement are not.
+    /// Whether the finding is a fault. A power cut may interrupt an operation before its
+    /// acknowledgement. The remains of such an operation are no fault.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.damage, Damage::Torn(..) | Damage::LastJournalCopy)
     }
 }
 
-/// The findings, at most [`FINDINGS_MAX`]. Further damage is still repaired or skipped.
+/// The findings: at most [`FINDINGS_MAX`]. Further damage is repaired or skipped, but not listed.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<Finding>);
 
@@ -52,8 +52,8 @@ pub enum Damage {
     Superblock,
     /// One of the two copies of a journal block is not what was written.
     JournalCopy,
-    /// One of the two copies of a block in a journal's last group is not what was to be written. A
-    /// power cut may have come between the two writes.
+    /// One of the two copies of a block in a journal's last group is not what should have been
+    /// written. A power cut may have occurred between the two writes.
     LastJournalCopy,
     /// Both copies of a journal block are lost.
     JournalBlock,

@@ -70,7 +70,7 @@ pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
         .fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
     let results = match entry.results {
         Results::Packed(results) => results,
-        // Only a new entry is converted to format 3, and its recipients have no results yet.
+        // Only a new entry is converted to format 3. Its recipients have no results yet.
         Results::Explicit { .. } => 0,
     };
     let keywords = entry.first << FIRST_SHIFT | u16::from(results);

@@ -2,8 +2,8 @@
 //! cannot read. Section 4 of `docs/format.md`, "Records".
 //!
 //! Invariants:
-//! - A record of an unknown kind stops the opening before anything is written, because it may
-//!   contain mail. Only kinds from [`SKIPPABLE`] on may be lost.
+//! - A record of an unknown kind may contain mail. So it stops the opening before anything is
+//!   written. Only records of kinds from [`SKIPPABLE`] on may be skipped, and so lost.
 //! - A record with a length beyond the end of the block ends the records of that block.
 
 use crate::bytes::FieldReader;
@@ -19,9 +19,9 @@ const SKIPPABLE: u8 = 128;
 pub(crate) struct RecordFrame<'a> {
     pub(crate) kind: u8,
     pub(crate) body: &'a [u8],
-    /// All records from this record on.
+    /// The bytes of this record and of all records after it.
     from: &'a [u8],
-    /// The end of this record, as an offset in all records.
+    /// The end of this record, as an offset from the first record.
     end: usize,
 }
 

@@ -1,4 +1,5 @@
-//! The offline check of a disk: its contents and its damage. It uses the code that opens a store.
+//! The offline check of a disk: reports its contents and its damage. It uses the code that opens a
+//! store.
 //!
 //! Invariant: the disk is only read.
 
@@ -48,7 +49,7 @@ pub struct DiskReport {
     pub space: DiskSpace,
     /// All accounts.
     pub accounts: Vec<AccountReport>,
-    /// Everything on the disk that is not as it was written.
+    /// Everything on the disk that differs from what was written.
     pub findings: Vec<Finding>,
 }
 
@@ -115,7 +116,7 @@ pub fn fsck(disk: &mut impl ReadSectors) -> DiskReport {
     }
 }
 
-/// Answers the store's requests. Returns false if it had none.
+/// Serves the store's requests. Returns false if the store had none.
 fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     let mut any = false;
     while let Some(mut request) = store.next_request() {

@@ -40,7 +40,8 @@ impl HashKey {
     }
 
     /// The hash of a name. A name is short, so it is hashed without a digest. The secrets of `new`
-    /// are hashes of eight bytes that end with zero. No name has this form.
+    /// are hashes of eight bytes that end with zero. No name has this form, so no name has such a
+    /// hash.
     pub(crate) fn hash_name(&self, name: &[u8]) -> Hash {
         Hash(self.names.hash(name).as_bytes())
     }
@@ -85,8 +86,8 @@ impl Hash {
     }
 }
 
-/// Random numbers derived from the machine's random seed. They are for keys, for ids, and for the
-/// field `previous` in the first block of a journal, which has no block before it.
+/// Random numbers that are derived from the machine's random seed. They are for keys, for ids, and
+/// for the field `previous` of a journal's first block, which follows no block.
 pub(crate) struct DiskRandom {
     hasher: SipHasher13,
     count: u64,

@@ -1,12 +1,12 @@
 //! The index of one shard in memory: accounts, mailboxes, messages, and the places of their bodies.
 //!
 //! Invariants:
-//! - The index changes only by applying durable records. The same code runs while serving and while
-//!   replaying.
+//! - Only durable records change the index. The same code applies them while the store serves and
+//!   during a replay.
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
-//! - A message that has several chunks, or was moved to another mailbox, is in `placed` with the
-//!   pages of its chunks. Its chunks may still name the mailbox of its delivery. The chunk of every
-//!   other message names the mailbox that the message is in.
+//! - A message with several chunks, or one that was moved to another mailbox, is in `placed` with
+//!   the pages of its chunks. The chunks of such a message may still name the mailbox of its
+//!   delivery. The chunk of every other message names the mailbox that has the message.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
@@ -23,14 +23,14 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The most memory that a message takes: twice its entry, because index blocks may be half unused,
-/// and its place in the set of conversations.
+/// The most memory that a message takes: twice its entry, because half of an index block may be
+/// unused, and its place in the set of conversations.
 pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 
 const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
-/// The additional memory of a message that was moved to another mailbox or has several chunks. Each
-/// chunk takes 4 bytes more.
+/// The additional memory of a message that was moved to another mailbox or has several chunks. For
+/// each chunk, 4 bytes are added.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
 
 /// Bytes of the record of an outbox entry.
@@ -39,7 +39,7 @@ const QUEUED_RECORD_BYTES: u64 = 32;
 /// The most bytes of unreadable records that a shard keeps.
 const KEPT_BYTES_MAX: usize = 8 * 1024;
 
-/// A message that cannot be found by the fields of its chunks.
+/// A message that the fields of its chunks do not suffice to find.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) account: AccountId,
@@ -68,10 +68,10 @@ pub(crate) struct Index {
     kept: Vec<Box<[u8]>>,
     /// Memory of notes, as [`bytes_of_note`] counts it.
     note_bytes: u64,
-    /// The pages of chunks, by GUID number. The record of their message follows in the group.
+    /// The pages of chunks, by GUID number, until the record of their message follows in the group.
     announced: BTreeMap<u64, Vec<u32>>,
-    /// New places of messages that this group moved to another mailbox. Later records of the group
-    /// may still name the old place.
+    /// The new places of messages that this group has moved to another mailbox. Later records of
+    /// the group may still name the old places.
     forwards: BTreeMap<(AccountId, Place), Place>,
 }
 
@@ -179,7 +179,8 @@ impl Index {
     /// `recipient.once` is set.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
-        // A repeated message gets `Arrived`, even if its first delivery took the last UID.
+        // A message that has arrived before gets `Arrived`, even if it took the last UID at that
+        // time.
         if let Some(origin) = recipient.once {
             notes::check_arrival(account.notes(), origin)?;
         }
@@ -299,7 +300,7 @@ impl Index {
             self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
-    /// Undoes the note of an arrival, as if the message had never arrived. Returns the key of the
+    /// Removes the note of an arrival, as if the message had never arrived. Returns the key of the
     /// note.
     pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
         let mut notes = self.accounts.get(&account)?.notes().iter();
@@ -352,8 +353,8 @@ impl Index {
         true
     }
 
-    /// Moves a message from one mailbox to another. In a replay, the first mailbox may lack the
-    /// message.
+    /// Moves a message from one mailbox to another. In a replay, the first mailbox may not have the
+    /// message yet.
     fn file(
         &mut self,
         account: AccountId,
@@ -379,15 +380,15 @@ impl Index {
         self.forwards.clear();
     }
 
-    /// Records the places of a message's chunks from the chunk `first` on. The record of the
-    /// message follows.
+    /// Records the places of a message's chunks, beginning with the chunk `first`. The record of
+    /// the message follows.
     pub(crate) fn announce(&mut self, guid: u64, first: u32, pages: impl Iterator<Item = u32>) {
         let known = self.announced.entry(guid).or_default();
         known.truncate(first as usize);
         known.extend(pages.take(CHUNKS_MAX as usize - known.len().min(CHUNKS_MAX as usize)));
     }
 
-    /// Forgets the announced chunks: their messages are visible already, or never will be.
+    /// Forgets the announced chunks. Their messages are visible already, or never will be.
     pub(crate) fn forget_announced(&mut self) {
         self.announced.clear();
     }
@@ -420,7 +421,8 @@ impl Index {
         });
     }
 
-    /// Removes messages that had these UIDs and were moved to another mailbox in the same group.
+    /// Removes the messages that had these UIDs before they were moved to another mailbox in this
+    /// group.
     fn remove_forwarded(
         &mut self,
         account: AccountId,
@@ -439,8 +441,8 @@ impl Index {
         }
     }
 
-    /// Records a chunk's new place, if the chunk is still at `from`. Returns its number of pages.
-    /// The message may have been moved to another mailbox since the record was made.
+    /// Records the new place of a chunk, if the chunk is still at `from`. Returns its number of
+    /// pages. After the record was made, the message may have been moved to another mailbox.
     fn moved(
         &mut self,
         (account, place): (AccountId, Place),
@@ -484,10 +486,10 @@ fn change_counted<T>(
     changed
 }
 
-/// Whether mail may be delivered to a mailbox.
+/// Checks that mail may be delivered to a mailbox.
 ///
-/// Errors: `NoSuchMailbox`, also for a mailbox that could be removed before the message arrives;
-/// `TooMany` if the mailbox has no UID left.
+/// Errors: `NoSuchMailbox`, also for a mailbox that the user could remove before the message
+/// arrives; `TooMany` if the mailbox has no UID left.
 fn check_takes_mail(account: &Account, MailboxId(mailbox): MailboxId) -> Result<(), Refusal> {
     let known = account
         .mailbox(mailbox)

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - The resident bytes are the sum over all indexes.
-//! - An address belongs to one account from the moment the account's creation is gathered, so two
+//! - An address belongs to its account as soon as the creation of the account is gathered. So two
 //!   accounts cannot get the same address.
 
 use crate::account::Account;
@@ -61,7 +61,7 @@ impl Indexes {
         self.of(id.shard()).account(id)
     }
 
-    /// The account of a delivery that has begun. Accounts are never removed.
+    /// The account of a delivery in progress. It exists, because accounts are never removed.
     fn known_mut(&mut self, id: AccountId) -> &mut Account {
         match self.of_mut(id.shard()).account_mut(id) {
             Some(account) => account,
@@ -119,8 +119,8 @@ impl Indexes {
         Ok(())
     }
 
-    /// Releases the reservations when a delivery is over. After a successful delivery the message
-    /// itself counts instead.
+    /// Releases the reservations at the end of a delivery. If the delivery was successful, the
+    /// message itself counts now.
     pub(crate) fn release<'a>(
         &mut self,
         recipients: impl IntoIterator<Item = &'a Recipient>,
@@ -137,7 +137,8 @@ impl Indexes {
         let before = index.resident_bytes();
         for record in record::records(records) {
             if let Record::Range { .. } = record {
-                // A range belongs to a checkpoint, which was made from this index.
+                // A range belongs to a checkpoint. A checkpoint shows the state of an index, which
+                // has no announced chunks.
                 index.forget_announced();
                 continue;
             }
@@ -186,7 +187,7 @@ impl Indexes {
         core::mem::replace(self.of_mut(shard), index)
     }
 
-    /// Ends the opening. Skips the GUID numbers that a lost record may have used, and collects the
+    /// Ends the opening. Skips the GUID numbers that lost records may have used, and collects the
     /// addresses.
     pub(crate) fn opened(&mut self, random: &mut DiskRandom, findings: &mut Findings) {
         let mut nameless = Vec::new();

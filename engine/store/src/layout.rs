@@ -103,7 +103,7 @@ impl Geometry {
         (index < self.segments()).then_some(SegmentIndex(index))
     }
 
-    /// Whether the `pages` pages from `page` on are at most one piece, and all in one segment.
+    /// Whether the `pages` pages from `page` on are in one segment, and no more than a piece.
     pub(crate) fn holds(self, page: Page, pages: u32) -> bool {
         pages > 0
             && self.segment_of(page).is_some()

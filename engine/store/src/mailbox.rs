@@ -8,11 +8,11 @@ use crate::messages::{MessageEntry, Messages};
 use crate::types::{BUILT_IN, MailboxInfo, MarkChange, Modseq, Uid};
 use alloc::boxed::Box;
 
-/// The UIDVALIDITY of a mailbox that is known only from its messages or its account. A record of
-/// the mailbox may still replace it.
+/// The UIDVALIDITY of a mailbox of which only messages or the account are known. A record of the
+/// mailbox may replace it later.
 pub(crate) const UID_VALIDITY_LOST: u32 = 1;
 
-/// A mailbox with this UIDNEXT accepts no new delivery. A delivery takes its UID only when its
+/// From this UIDNEXT on, a mailbox accepts no new delivery. A delivery takes its UID only when its
 /// message is complete. So each delivery in progress still finds a UID below `u32::MAX`.
 const UID_NEXT_MAX: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
 /// The most recipients of all deliveries in progress.
@@ -81,8 +81,8 @@ impl Mailbox {
         &self.messages
     }
 
-    /// The messages, mutable. Only the account calls this, because it counts its mailboxes'
-    /// contents.
+    /// The messages, mutable. Only the account may call this, because it counts the contents of its
+    /// mailboxes.
     pub(crate) fn messages_mut(&mut self) -> &mut Messages {
         &mut self.messages
     }
@@ -118,7 +118,8 @@ impl Mailbox {
         UID_NEXT_MAX.saturating_sub(self.given_uid_next)
     }
 
-    /// The UID for a message. The caller checked [`Mailbox::uids_left`] when the delivery began.
+    /// The UID for a message. When the delivery began, the caller has checked
+    /// [`Mailbox::uids_left`].
     pub(crate) fn next_uid(&mut self) -> u32 {
         let uid = self.given_uid_next;
         let Some(next) = uid.checked_add(1) else {

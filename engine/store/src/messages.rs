@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
-//! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
+//! - Two neighbouring blocks never fit into one. So at most half of the places are unused.
 
 use crate::types::{Flags, Guid, HeadSize, MarkChange, Marks, MessageInfo, Modseq, Uid};
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ pub(crate) struct MessageEntry {
     modseq_and_keywords: u64,
     /// The GUID, the flags and the head.
     guid_and_flags: u64,
-    /// The conversation: one number that is the same for all its messages.
+    /// The number of the conversation. All messages of a conversation have the same number.
     pub(crate) conversation: u64,
 }
 
@@ -75,8 +75,8 @@ impl MessageEntry {
         HeadSize((self.guid_and_flags >> HEAD_SHIFT) as u8)
     }
 
-    /// The position in the stored body of the octet at `offset`, and the end of the octets that
-    /// follow that octet in the order of the message.
+    /// The position of the octet at `offset` in the stored body. Also the end of the octets that
+    /// follow this octet without a break, both in the body and in the message.
     pub(crate) fn position_of(&self, offset: u32) -> (u32, u32) {
         let head_start = self.octets.saturating_sub(self.head().octets());
         match offset.checked_sub(self.head().octets()) {
@@ -91,7 +91,7 @@ impl MessageEntry {
         if position < head_start { position + self.head().octets() } else { position - head_start }
     }
 
-    /// The view that callers get. `store`: the upper half of the GUID.
+    /// The message as callers see it. `store`: the upper half of the GUID.
     pub(crate) fn info(&self, store: u64) -> MessageInfo {
         MessageInfo {
             uid: Uid(self.uid),
@@ -272,7 +272,7 @@ impl Messages {
 
     /// Inserts an entry in its place. Returns false if its UID is taken.
     pub(crate) fn insert(&mut self, entry: MessageEntry) -> bool {
-        // The usual case: UIDs ascend as mail arrives, and in the replay of a journal.
+        // The usual case, when mail arrives and in a replay: the UID is higher than all others.
         if let Some(block) = self.blocks.last_mut()
             && block.len() < BLOCK_ENTRIES
             && block.last().is_some_and(|last| last.uid < entry.uid)

@@ -4,12 +4,12 @@
 //! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together. So a
 //!   checkpoint of them is always short.
 //! - A note without a value does not exist.
-//! - Changes are pending metadata changes (`metadata_changes`). A change sees the notes that exist
-//!   when its group is made, so that it does not replace a removed note.
-//! - The store's own notes are of *arrivals*: messages that must be delivered once, even if
-//!   delivery is attempted several times. Such a note is written in the group of the message that
-//!   has arrived. Its value is the GUID number of the message. If the message was torn, the note is
-//!   removed with it. Arrivals have their own limit.
+//! - Changes of notes are pending metadata changes (`metadata_changes`). A change sees the notes
+//!   that exist when its group is made. So it cannot replace a note that was removed before.
+//! - The store itself makes notes of *arrivals*. Such a note makes sure that a message is delivered
+//!   once, even if delivery is attempted several times. The note is written in the group of the
+//!   message that has arrived. Its value is the GUID number of the message. If the message is torn,
+//!   the note is removed with it. Arrivals have their own limit.
 
 use crate::outcome::Refusal;
 use crate::record;
@@ -27,8 +27,8 @@ pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.
 pub const NOTE_BYTES_MAX: usize = 3840;
 
-/// The most arrivals noted in one account: more than the recipients of one message. Each note is
-/// kept only as long as the sender of the message needs it.
+/// The most noted arrivals of an account: more than the recipients of one message. Each note is
+/// kept only as long as the sender of the message may try again.
 pub const ARRIVALS_MAX: usize = 128;
 
 /// The prefix and the length of an arrival's key.

@@ -1,15 +1,17 @@
-//! Outbox entries: the delivery state that an outbox keeps for each of its messages.
+//! Outbox entries. An entry is the delivery state of an outbox message, or of some of its
+//! recipients.
 //!
-//! An entry covers consecutive recipients of its message's envelope. For each recipient it has the
-//! progress of the delivery. The addresses are in the message, which the store does not parse.
+//! An entry covers consecutive recipients in the envelope of its message. For each of these
+//! recipients, it has the progress of the delivery. The addresses are in the message, which the
+//! store does not parse.
 //!
 //! Only `format3` and `format4` define how an entry is stored on the disk.
 //!
 //! Invariants:
-//! - A recipient with a reported result is done: [`EntryChange`] cannot express anything else.
-//! - A recipient that is done stays done, and a result or a notice that was reported stays
-//!   reported.
-//! - A message in an outbox without an entry was restored by a rebuild. It is never sent.
+//! - A recipient whose result is reported is done. An [`EntryChange`] cannot express a report
+//!   without a result.
+//! - A recipient that is done stays done. A result or a notice that was reported stays reported.
+//! - If a message in an outbox has no entry, a rebuild has restored the message. It is never sent.
 
 /// An outbox entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,14 +23,14 @@ pub struct OutboxEntry {
     pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
     pub(crate) is_damage_reported: bool,
-    /// On the disk the entry is in the marks of its message, as in format 3.
+    /// On the disk, the entry is part of the marks of its message, as in format 3.
     pub(crate) is_in_marks: bool,
 }
 
 /// The results of the recipients of an entry, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Results {
-    /// The form of format 3. [`Packing`], which follows from the envelope, tells how to read it.
+    /// The form of format 3. To read it, [`Packing`] is needed, which depends on the envelope.
     Packed(u8),
     Explicit {
         /// The number of recipients. 0: unknown.
@@ -76,7 +78,7 @@ pub enum Packing {
     /// Eight recipients: whether each is done.
     #[default]
     Done,
-    /// Four recipients: whether each is done, and whether that was reported.
+    /// Four recipients: whether each is done, and whether its result was reported.
     DoneAndReported,
 }
 
@@ -135,8 +137,8 @@ impl OutboxEntry {
         usize::from(self.first)
     }
 
-    /// The number of recipients. `None`: it follows from the envelope, or from the addresses that
-    /// the account forwards to.
+    /// The number of recipients. `None`: the envelope, or the addresses that the account forwards
+    /// to, determine the number.
     pub fn count(&self) -> Option<usize> {
         match self.results {
             Results::Packed(_) | Results::Explicit { count: 0, .. } => None,
@@ -152,7 +154,7 @@ impl OutboxEntry {
         }
     }
 
-    /// A bit for each recipient that needs no further report. All these recipients are done.
+    /// A bit for each recipient that needs no further report. All of these recipients are done.
     pub fn reported(&self, packing: Packing) -> u16 {
         match (self.results, packing) {
             (Results::Explicit { reported, .. }, _) => reported.into(),
@@ -174,8 +176,8 @@ impl OutboxEntry {
     }
 }
 
-/// A change of an entry. It does not touch other fields, so that another change at the same time
-/// keeps its effect.
+/// A change of an entry. It changes only the fields that it names. So another change at the same
+/// time keeps its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct EntryChange {
     pub(crate) state: Option<EntryState>,
@@ -207,8 +209,8 @@ impl EntryChange {
                     "a recipient beyond the entry's count"
                 );
                 let reported = match packing {
-                    // Success is not reported for these recipients. So a recipient that is done
-                    // needs no further report.
+                    // The success of these recipients is not reported. So once a recipient is done,
+                    // no report is left.
                     Packing::Done => self.done,
                     Packing::DoneAndReported => self.reported,
                 };

@@ -55,7 +55,7 @@ pub enum Outcome {
     MailboxCreated(MailboxId),
     /// Some or all of the messages are durable in the other mailbox.
     Filed(Filed),
-    /// The operation failed. After [`Refusal::ReadOnly`] it is unknown whether the disk has the
+    /// The operation failed. After [`Refusal::ReadOnly`], nobody knows whether the disk has the
     /// change.
     Refused(Refusal),
 }
@@ -73,8 +73,8 @@ pub enum Refusal {
     IndexFull,
     /// Too many operations are in progress: try again later.
     Busy,
-    /// The message is larger than [`crate::BODY_OCTETS_MAX`]; or a name, a note or the texts of an
-    /// account are too long; or there are too many ranges.
+    /// The message is larger than [`crate::BODY_OCTETS_MAX`]. Or a name, a note or the texts of an
+    /// account are too long. Or there are too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
@@ -97,7 +97,7 @@ pub enum Refusal {
     LargerThanQuota,
     /// None of the notes to be changed exists.
     NoSuchNote,
-    /// No such message, or it has been removed in the meantime.
+    /// No such message exists, or it was removed after the request.
     NoSuchMessage,
     /// No such delivery, or it is committed already.
     NoSuchDelivery,
@@ -114,9 +114,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// This refusal, as the reason for the end of a delivery that had begun. If another core was
-    /// too busy to begin its part, the delivery is lost: every further request for it would be
-    /// refused.
+    /// This refusal, as the reason for the end of a delivery that had begun. For such a delivery,
+    /// `Busy` would mean that the caller can go on later. But if another core was too busy to begin
+    /// its part, every further request for the delivery is refused.
     pub fn of_begun_delivery(self) -> Refusal {
         if self == Refusal::Busy { Refusal::NoSuchDelivery } else { self }
     }
@@ -143,7 +143,7 @@ pub enum WhyReadOnly {
     WriteFailed,
     /// A flush failed.
     FlushFailed,
-    /// The flush at the end of opening failed. Only another start tells what is durable.
+    /// The flush at the end of opening failed. Only the next opening can tell what is durable.
     LastFlushFailed,
 }
 
@@ -174,9 +174,9 @@ pub enum OpenRefusal {
     NotOurs,
     /// The superblocks, or first pages of segments, cannot be read.
     Unreadable,
-    /// A Barepost disk with all superblocks lost.
+    /// A Barepost disk that has lost all superblocks.
     SuperblocksLost,
-    /// The disk is blank, and a check does not format it.
+    /// The disk is blank, and an inspection does not format it.
     Blank,
     /// The device failed a write or a flush while a blank disk was being formatted.
     FormatFailed,

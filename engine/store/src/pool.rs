@@ -2,15 +2,15 @@
 //!
 //! Invariants:
 //! - The bytes of all buffers, idle or lent, never exceed the limits given at construction.
-//! - Every delivery finds a page for its first octets. Staging buffers alone can never use up the
-//!   buffers for copies. So an operation that waits for a buffer waits for the disk, never for
-//!   another delivery.
+//! - Every delivery finds a page for its first octets. Staging buffers (with the octets that
+//!   arrive) can never take the buffers that are reserved for copies. So an operation that waits
+//!   for a buffer waits for the disk, and never for another delivery.
 
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of runs that are reserved for copies on their way to the disk.
+/// Bytes of runs that are reserved for copies. A copy is free again when the disk has written it.
 const SPARE_BYTES: usize = 4 * PIECE_BYTES;
 
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct Pool {
     idle_bytes: usize,
     /// Buffers of two pages for the journal, as many as the largest group has used so far.
     pairs: Vec<Box<[u8]>>,
-    /// The number of buffers that were returned, or became available otherwise, since waiting
-    /// operations were last served.
+    /// The number of buffers that have become available since the waiting operations were last
+    /// served.
     returned: u32,
 }
 
@@ -66,8 +66,8 @@ impl Pool {
         if pages == 1 && self.pages.len() <= to_leave { None } else { self.take(pages) }
     }
 
-    /// As [`Pool::take`], for an operation that may hold the buffer for long. Leaves the reserved
-    /// runs to copies on their way to the disk.
+    /// As [`Pool::take`], for an operation that may keep the buffer for long. The runs that are
+    /// reserved for copies are not taken.
     pub(crate) fn take_sparing(&mut self, pages: u32) -> Option<Box<[u8]>> {
         if self.has_sparing(pages) { self.take(pages) } else { None }
     }
@@ -86,8 +86,8 @@ impl Pool {
         self.note_room();
     }
 
-    /// Takes back a buffer within the call that took it. No operation has missed the buffer, so
-    /// none is served.
+    /// Takes back a buffer within the call that took it. No operation has been refused this buffer,
+    /// so no waiting operation is served.
     pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);
@@ -125,7 +125,7 @@ impl Pool {
         self.pairs.push(pair);
     }
 
-    /// Frees idle buffers of other sizes until `bytes` may be allocated.
+    /// Frees idle buffers of other sizes until `bytes` bytes may be allocated.
     fn make_room(&mut self, bytes: usize) -> Option<()> {
         while self.unused_bytes < bytes {
             let idle = self.runs.iter_mut().rev().find_map(Vec::pop)?;

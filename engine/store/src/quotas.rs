@@ -1,16 +1,16 @@
 //! The quota of an account for its mailboxes. The limit of its outbox is half of the quota.
 //!
-//! The store refuses a message that exceeds the quota of a mailbox. The server limits outboxes: it
-//! checks before a message begins ([`Usage`], [`crate::AccountInfo::is_outbox_full`]), because a
-//! message in progress may be for many accounts.
+//! The store refuses a message that exceeds the quota of an account. The limit of the outbox is
+//! different: the server checks it before a message begins ([`Usage`],
+//! [`crate::AccountInfo::is_outbox_full`]), because a message in progress may be for many accounts.
 //!
 //! Invariants:
-//! - Usage is counted where the index changes, record by record. So it is always the sum of the
-//!   account's messages, including those from before a restart.
+//! - Usage is counted where the index changes, record by record. So it is always the size of all
+//!   messages of the account, also after a restart.
 //! - Space for a message is reserved when the message is complete, before any part of it is
 //!   gathered. The reservation ends with the delivery. So an account never exceeds its quota,
-//!   however many messages arrive at once. A message moved to another mailbox stays in the account
-//!   and needs no reservation.
+//!   however many messages arrive at the same time. A message that is moved to another mailbox
+//!   stays in the account, so it needs no reservation.
 
 use crate::outcome::Refusal;
 use crate::types::{MailboxId, OUTBOX};

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A segment is not freed while a read from it is in flight.
-//! - Reads of large messages that find no buffer wait in order of arrival. A read that needs only a
-//!   single page may start before them.
+//! - Reads of large messages that find no buffer wait in the order of arrival. A read that needs
+//!   only one page may start before them.
 
 use crate::backing::{Backing, DiskPurpose};
 use crate::body::Body;
@@ -40,7 +40,7 @@ impl Read {
     }
 }
 
-/// The part of a message that is read.
+/// The part of a message to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadPart {
     /// The octets from this offset to the end of the chunk.
@@ -48,7 +48,7 @@ enum ReadPart {
     Summary,
 }
 
-/// The place of a read, and the identity of the chunk that must be there.
+/// The place to read from, and the identity of the chunk that must be at this place.
 #[derive(Clone, Copy, Debug)]
 struct ChunkRange {
     page: Page,
@@ -63,12 +63,13 @@ struct ChunkRange {
 }
 
 impl ChunkRange {
-    /// The end of the octets to return: all contiguous octets, or in simulations fewer.
+    /// The end of the octets to return: of all contiguous octets, or in simulations of fewer
+    /// octets.
     fn first_end(&self) -> usize {
         let together = self.end.saturating_sub(self.start);
         if together > 1 && buggify!(ShortRead) {
-            // Fibonacci hashing: the cut can be anywhere, and is the same for each read of the same
-            // part.
+            // Fibonacci hashing chooses the end. It may be anywhere, but is the same for each read
+            // of the same part.
             let number =
                 (self.guid ^ (self.start as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             return self.start + 1 + (number >> 32) as usize % (together - 1);
@@ -134,8 +135,8 @@ impl Reads {
         if offset >= octets && (octets > 0 || offset > 0) {
             return Err(Refusal::PastEnd);
         }
-        // The read of a small message takes a single page, and the pool has one for every read. So
-        // it need not wait for reads of large messages.
+        // The read of a small message takes a single page, and the pool has a page for every read.
+        // So this read need not wait for reads of large messages.
         self.begin(
             Read::new(message, ReadPart::From(offset), continuation),
             pages_of_chunk(octets, 0) == 1,
@@ -234,8 +235,8 @@ impl Reads {
             let is_meant = header.account == read.account
                 && header.guid == place.guid
                 && header.index == place.index;
-            // If the chunk were shorter, a caller that continues at its end would never reach the
-            // end of the body.
+            // A caller continues its read at the end of a chunk. With a shorter chunk, it would
+            // never reach the end of the body.
             ok && is_meant && header.length == place.length
         });
         match sound {

@@ -30,7 +30,7 @@ const LIFE: u8 = 10;
 const FILED: u8 = 11;
 const GONE: u8 = 12;
 const NOTE: u8 = 13;
-/// Format 3 does not have records of this kind and later kinds.
+/// Format 3 has only records of lower kinds than this.
 pub(crate) const QUEUED: u8 = 14;
 const PROGRESS: u8 = 15;
 
@@ -131,7 +131,7 @@ pub(crate) enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// The kind of the record, if format 3 does not have that kind.
+    /// The kind of the record, if format 3 does not have this kind.
     pub(crate) fn later_kind(&self) -> Option<u8> {
         match self {
             Record::Queued(_) => Some(QUEUED),
@@ -188,7 +188,8 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     read(bytes).filter_map(Result::ok)
 }
 
-/// The records in `bytes`, including those that cannot be read, but without skippable records.
+/// The records in `bytes`. Records that cannot be read are included, except those that may be
+/// skipped.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
     frames(bytes).filter_map(|frame| match frame.kind {
         ACCOUNT..=PROGRESS => {

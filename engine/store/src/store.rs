@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An operation begins only while the state is [`State::Serving`]. Reads also begin while the
 //!   store is read-only.
-//! - Every call ends by serving the operations that wait for returned buffers.
+//! - Every call ends by serving the operations that wait for the returned buffers.
 
 mod asking;
 mod changes;
@@ -140,8 +140,8 @@ impl Store {
         self.opening = Some(Box::new(DiskOpening::begin(sectors, inspect, &mut self.parts)));
     }
 
-    /// Sets the function that summarizes messages from now on. Messages of earlier deliveries have
-    /// empty summaries, and each is a conversation by itself.
+    /// Sets the function that makes the summaries of messages from now on. Messages that were
+    /// delivered before have empty summaries, and each of them is a conversation.
     pub fn summarize_with(&mut self, summarize: Summarize) {
         self.deliveries.summarize_with(summarize);
     }
@@ -151,8 +151,8 @@ impl Store {
         self.condition.state()
     }
 
-    /// A secret of this disk for `purpose`, the same each time the disk is opened. Undefined before
-    /// the disk is open.
+    /// A secret of this disk for `purpose`. It is the same each time the disk is opened, and
+    /// undefined before the disk is open.
     pub fn secret(&self, purpose: &[u8]) -> [u8; 16] {
         self.parts.superblock.key.hash_name(purpose).0
     }
@@ -162,14 +162,14 @@ impl Store {
         self.findings.all()
     }
 
-    /// The first sector that opening waits for, because the disk could not read it. Opening
+    /// The first sector that the opening waits for, because the disk could not read it. The opening
     /// continues when the disk can read it, or after enough calls of [`Store::read_again`].
     pub fn unreadable(&self) -> Option<Sector> {
         self.opening.as_ref()?.unreadable()
     }
 
-    /// Reads the unreadable pages again, if the disk can read another page. To be called about
-    /// every second while [`Store::unreadable`] names a sector.
+    /// Reads a random page. If the disk can read it, the unreadable pages are read again. Must be
+    /// called about every second while [`Store::unreadable`] names a sector.
     pub fn read_again(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.read_again(&mut self.parts);
@@ -235,8 +235,8 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Tries the disk again after a failure. The state is [`State::Serving`] once the disk takes
-    /// writes and flushes. To be called on the disk owner; the other cores follow.
+    /// Tries the disk again after a failure. The state is [`State::Serving`] when the disk has
+    /// taken writes and a flush. Must be called on the disk owner. The other cores follow.
     pub fn retry(&mut self) {
         self.condition.request_retry();
         self.retry_if_settled();
@@ -373,7 +373,8 @@ impl Store {
         }
     }
 
-    /// Makes the group in flight visible, because it is durable. Wakes the waiting operations.
+    /// Makes the group in flight visible, because it is durable. Wakes the operations that waited
+    /// for it.
     fn flushed(&mut self) {
         if !self.condition.commits() {
             return;
@@ -420,7 +421,7 @@ impl Store {
         self.parts.commit.reuse(covered, pending);
     }
 
-    /// Stops all acknowledgements, because the disk has failed.
+    /// Ends all operations without an acknowledgement, because the disk has failed.
     pub(crate) fn fail(&mut self, why: WhyReadOnly) {
         if !self.condition.has_failed(why) {
             return;
@@ -448,7 +449,7 @@ impl Store {
         self.deliveries.refuse_all(&mut self.parts);
     }
 
-    /// Begins the requested retry as soon as nothing is in flight.
+    /// Begins a requested retry as soon as no write and no flush is in flight.
     #[inline]
     fn retry_if_settled(&mut self) {
         if self.condition.is_retry_wanted() && retry::is_settled(&self.parts.backing) {

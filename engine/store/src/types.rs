@@ -156,8 +156,8 @@ impl Flags {
     }
 }
 
-/// A change of a message's marks: first some are cleared, then some are set. It does not touch any
-/// other mark, so concurrent changes of other marks are kept.
+/// A change of a message's marks: first some marks are cleared, then some are set. The change does
+/// not touch any other mark. So another change at the same time keeps its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarkChange {
     /// The marks to clear.
@@ -225,7 +225,7 @@ pub struct MessageInfo {
     pub uid: Uid,
     /// The size of the message as it was delivered.
     pub octets: u32,
-    /// The number of octets at the start of the message that are read separately.
+    /// The length of the head: octets at the start of the message that are read separately.
     pub head: u32,
     /// The time of delivery, in whole seconds.
     pub internal_date: UnixTime,
@@ -267,9 +267,9 @@ impl Recipient {
     }
 }
 
-/// The size of a message's head, in units of eight octets, so that it fits a byte. The head is the
-/// start of the message, but it was appended last, so on the disk it is at the end. Readers get the
-/// head separately, before all other octets.
+/// The size of a message's head, in units of eight octets, so that it fits into a byte. The head is
+/// the start of the message, but the caller appends it last. So on the disk it is at the end. A
+/// reader gets the head first, separately from the other octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeadSize(pub(crate) u8);
 

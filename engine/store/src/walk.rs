@@ -1,7 +1,8 @@
 //! The position of a checkpoint's walk over a shard's index. Section 7 of `docs/format.md`.
 //!
-//! Invariant: from the root of an unfinished checkpoint on, the journal has everything that the
-//! walk has passed, and all changes since then. So a later life can continue the walk.
+//! Invariant: the journal, from the root of an unfinished checkpoint on, has the state of
+//! everything that the walk has passed, and all later changes. So a later life can continue the
+//! walk.
 
 use crate::index::Index;
 use crate::superblock::Root;
@@ -21,8 +22,8 @@ pub(crate) enum WalkCursor {
 }
 
 impl WalkCursor {
-    /// Whether the account of this position exists in `index`. A position from the disk may be
-    /// wrong.
+    /// Whether the account of this position exists in `index`. It may not exist, because a position
+    /// on the disk may be wrong.
     pub(crate) fn is_in(self, index: &Index) -> bool {
         match self {
             WalkCursor::Mailbox(account, _) | WalkCursor::Messages(account, ..) => {
@@ -60,7 +61,8 @@ impl WalkCursor {
 pub(crate) struct UnfinishedCheckpoint {
     /// The root of the journal once the checkpoint is complete.
     pub(crate) root: Root,
-    /// The position that the walk has reached. Everything after it is missing.
+    /// The position that the walk has reached. The state of everything after this position is
+    /// missing.
     pub(crate) cursor: WalkCursor,
     /// The number of blocks of the journal before that root.
     pub(crate) blocks_before: u32,

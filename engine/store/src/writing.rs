@@ -1,7 +1,8 @@
 //! Appending to a shard's journal: its blocks, and the links from segment to segment.
 //!
-//! Invariant: blocks of an earlier life are never mistaken for blocks of this life. So the first
-//! block that a life writes to a journal is a fence, or follows a new link.
+//! Invariant: blocks of an earlier life are never mistaken for blocks of this life (a life is the
+//! time from one opening of the disk to the next). So the first block that a life writes to a
+//! journal is a fence, or follows a new link.
 
 use crate::backing::{Backing, DiskPurpose};
 use crate::block::{self, RECORDS_MAX};
@@ -64,8 +65,8 @@ fn write_block(parts: &mut StoreParts, shard: ShardId, group: (u64, u32), record
     let header = journal.header(shard, group);
     let mut pair = parts.pool.take_pair();
     if journal.note_fenced() {
-        // The rest of the page is zero, so that no sector completes a torn block of an earlier
-        // life.
+        // The rest of the page is filled with zeros. So no old sector can complete a torn block of
+        // an earlier life.
         pair.fill(0);
     }
     journal.block_follows(block::emit_records(
@@ -126,15 +127,16 @@ pub(crate) fn extend_journal(parts: &mut StoreParts, shard: ShardId) -> bool {
     true
 }
 
-/// Recomputes the number of free segments that deliveries must leave alone.
+/// Recomputes the number of free segments that deliveries may not take.
 pub(crate) fn refresh_reserve(parts: &mut StoreParts) {
     let all: ShardSet = ShardId::all().collect();
     let reserve = parts.journals.reserve_of(all, &parts.indexes, parts.segments.geometry());
     parts.segments.set_reserve(reserve);
 }
 
-/// Allocates pages for a chunk in the shard's open segment, pinned until they are live or given up.
-/// If there are none, makes checkpoints due, so that journals give back segments.
+/// Allocates pages for a chunk in the shard's open segment. The pages stay pinned until they are
+/// live or given up. If no pages are free, makes checkpoints due, so that journals release
+/// segments.
 pub(crate) fn allocate(
     parts: &mut StoreParts,
     shard: ShardId,

@@ -45,7 +45,7 @@ pub(super) struct DhcpReply {
     pub(super) rebind: Option<Micros>,
 }
 
-/// Parses a message. `None` unless it is an answer to the client with this card.
+/// Parses a message. `None` unless it is an answer to this client, which has the card `hardware`.
 pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     let packet = DhcpPacket::new_checked(bytes).ok()?;
     let repr = DhcpRepr::parse(&packet).ok()?;
@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
         DhcpMessageType::Nak => DhcpReplyKind::Refusal,
         _ => return None,
     };
-    // Without a mask, the former address class gives the prefix length (RFC 1122 §3.2.2.9).
+    // Without a mask, the former address class determines the prefix length (RFC 1122 §3.2.2.9).
     let prefix_bits = match repr.subnet_mask {
         Some(mask) => Ipv4Cidr::from_netmask(repr.your_ip, mask).ok()?.prefix_len(),
         None => class_bits(repr.your_ip),
@@ -111,7 +111,8 @@ impl Request {
 
     /// Writes the message into `bytes`, which is [`Request::len`] long and zeroed.
     pub(crate) fn emit(&self, bytes: &mut [u8]) {
-        // `emit` fails only if the buffer is too short, and `len` has counted all options.
+        // `emit` fails only if the buffer is too short. `len` has counted all options, so it is
+        // not.
         let written = self.repr().emit(&mut DhcpPacket::new_unchecked(bytes));
         debug_assert!(written.is_ok());
     }

@@ -1,6 +1,6 @@
 //! IPv6 extension headers (RFC 8200 §4), walked with bounds.
-//! - At most [`HEADERS_MAX`] headers, and [`OPTIONS_MAX`] options in each: no sender can make the
-//!   walk long (RFC 8504 §5.3).
+//! - A packet may have at most [`HEADERS_MAX`] headers, and a header at most [`OPTIONS_MAX`]
+//!   options. So no sender can make the walk long (RFC 8504 §5.3).
 //! - A Hop-by-Hop Options header is valid only directly after the IPv6 header. A routing header
 //!   with segments left is refused (RFC 5095: we are a host and forward nothing).
 //! - The two highest bits of an unknown option's type decide its treatment (§4.2).
@@ -74,7 +74,8 @@ pub(crate) enum Walked {
     Fragment(Fragment),
     /// An error that is reported to the sender.
     Refused(Problem),
-    /// A silent discard: an option demands it, no header follows, or a limit was reached.
+    /// The packet is dropped silently: an option demands it, no header follows, or a limit was
+    /// reached.
     Dropped,
     /// The packet ends within a header.
     Truncated,

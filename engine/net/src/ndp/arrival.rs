@@ -1,8 +1,8 @@
 //! Checks received Neighbor Discovery messages, and adopts the accepted parts of their contents
 //! (RFC 4861 §6.1, §7.1; RFC 4862 §5.4, §5.5).
 //!
-//! Redirects are ignored: a forged one diverts our packets, and a correct one only saves a hop on
-//! this link.
+//! Redirects are ignored. A forged redirect would divert our packets, and a correct one only saves
+//! a hop on this link.
 
 use core::net::Ipv6Addr;
 
@@ -74,7 +74,7 @@ impl Link {
         claimed
     }
 
-    /// Adopts the claim of a neighbour about itself. This core or another core has received it.
+    /// Adopts the claim of a neighbour about itself, which this core or another core has received.
     pub(crate) fn ipv6_neighbour_heard(
         &mut self,
         now: Instant,
@@ -85,7 +85,7 @@ impl Link {
         self.release_found(address);
     }
 
-    /// Handles a neighbour solicitation. False: it is invalid.
+    /// Handles a neighbour solicitation. Returns false if it is invalid.
     fn solicited(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         let target = message.target();
         let is_unspecified = from.source.is_unspecified();
@@ -97,8 +97,8 @@ impl Link {
         }
         let Some(own) = self.ndp.own.find(target).copied() else { return true };
         if let AddressPhase::Tentative { .. } = own.phase {
-            // An unspecified source means that another host is about to assign the address, too. A
-            // solicitation of ours that a loop returns is ignored.
+            // With an unspecified source, another host is about to assign the same address. But the
+            // network may loop our own solicitation back to us. Our nonce shows this.
             if is_unspecified && message.nonce() != Some(own.nonce & NONCE_MASK) {
                 self.counters.count(Counter::Duplicates);
                 self.ndp.duplicate_found(now, target);
@@ -122,7 +122,7 @@ impl Link {
         true
     }
 
-    /// Handles a neighbour advertisement. False: it is invalid.
+    /// Handles a neighbour advertisement. Returns false if it is invalid.
     fn neighbour_advertised(
         &mut self,
         now: Instant,
@@ -142,7 +142,8 @@ impl Link {
                 self.counters.count(Counter::Duplicates);
                 self.ndp.duplicate_found(now, target);
             }
-            // We had the address first. If both hosts gave it up, neither could use it.
+            // We had the address first, so we keep it. If both hosts gave it up, neither could use
+            // it.
             Some(AddressPhase::Assigned) => self.counters.count(Counter::Duplicates),
             None => {
                 let was_known = self.ndp.cache.known(target).is_some();
@@ -157,7 +158,7 @@ impl Link {
         true
     }
 
-    /// Handles a router advertisement. False: it is invalid.
+    /// Handles a router advertisement. Returns false if it is invalid.
     fn router_advertised(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         if !ipv6::is_link_local(from.source) {
             return false;
@@ -229,7 +230,8 @@ impl Ndp {
         self.revise();
     }
 
-    /// Adopts an advertised prefix. It is on-link, or for address autoconfiguration, or both.
+    /// Adopts an advertised prefix: for the list of on-link networks, for an address of ours, or
+    /// for both.
     fn learn_prefix(&mut self, now: Instant, about: &AdvertisedPrefix) {
         if ipv6::is_link_local(about.prefix) || about.prefix.is_multicast() {
             return;

@@ -28,8 +28,8 @@ impl Link {
         while let Some(due) = self.ndp.own.next_due(now, wait) {
             match due {
                 Due::Solicit(own) => {
-                    // The answer is sent to a group, so switches must know that we listen to the
-                    // group (RFC 4862 §5.4.2).
+                    // The answer to our solicitation is sent to a group. Switches forward it only
+                    // if they know that we listen to the group (RFC 4862 §5.4.2).
                     self.report(now, &[ipv6::solicited_node(own.address)], ReportReason::Joined);
                     let solicitation = OutgoingNdp::DetectDuplicate {
                         target: own.address,
@@ -40,8 +40,8 @@ impl Link {
                 }
                 Due::Assigned(own) => {
                     self.ndp.assigned(now, own.origin);
-                    // Routers ignore reports from the unspecified address (RFC 3590 §4). Now we
-                    // have a source address.
+                    // We have a source address now. The first report had none, and routers ignore
+                    // such reports (RFC 3590 §4).
                     let groups = self.ndp.groups();
                     self.report(now, &groups, ReportReason::Joined);
                 }

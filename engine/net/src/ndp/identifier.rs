@@ -1,5 +1,5 @@
-//! Stable, opaque interface identifiers: they change only with the machine or its network, and
-//! reveal nothing of either (RFC 7217, which RFC 8064 recommends).
+//! Stable, opaque interface identifiers. They change only with the machine or its network, and
+//! reveal neither (RFC 7217, which RFC 8064 recommends).
 
 use core::hash::Hasher;
 use core::net::Ipv6Addr;
@@ -12,7 +12,7 @@ use crate::ipv6::NETWORK_BITS;
 /// The most addresses to try in one network, until one is not a duplicate (IDGEN_RETRIES, RFC 7217
 /// §7).
 pub(super) const ATTEMPTS_MAX: u8 = 3;
-/// The most reserved identifiers to skip. Even two in a row almost never occur.
+/// The most reserved identifiers to skip in a row. Even two in a row almost never occur.
 const RESERVED_MAX: u8 = 8;
 
 /// The function F of RFC 7217 §5, with its secret.

@@ -1,7 +1,7 @@
 //! Multicast listener reports, for switches that forward a group only to its listeners (MLD: RFC
 //! 3810, and RFC 2710 for old queriers).
 //!
-//! We listen to the group of an address as long as we have that address, and to every source. So a
+//! For each of our addresses, we listen to the group of that address, and accept every source. So a
 //! report is just a list of groups.
 
 use core::net::Ipv6Addr;
@@ -50,8 +50,8 @@ impl Listening {
         Listening { due: Instant::NEVER, version: MldVersion::Two }
     }
 
-    /// Handles a query. `chance`: returns a random number below its argument, for the time of the
-    /// answer.
+    /// Handles a query. `chance`: returns a random number below its argument. It determines the
+    /// delay of our answer.
     pub(super) fn query_arrived(
         &mut self,
         now: Instant,
@@ -95,7 +95,8 @@ pub(super) fn report_bytes(groups: usize) -> usize {
 }
 
 /// Writes an MLDv2 report, without its checksum, into `bytes`, which is [`report_bytes`] long and
-/// zeroed. The writer of smoltcp needs a record that is already written.
+/// zeroed. The writer of the crate smoltcp needs a record that is already written, so it is not
+/// used.
 pub(super) fn write_report(groups: &[Ipv6Addr], why: ReportReason, bytes: &mut [u8]) {
     // We listen to every source, so the report excludes none.
     let kind = match why {

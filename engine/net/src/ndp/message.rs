@@ -20,8 +20,8 @@ pub(super) const NEIGHBOUR_SOLICITATION: u8 = 135;
 pub(super) const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 pub(super) const REDIRECT: u8 = 137;
 
-/// The hop limit of all Neighbor Discovery messages. A packet that a router has forwarded cannot
-/// have it.
+/// The hop limit of all Neighbor Discovery messages. A forwarded packet has a lower hop limit,
+/// because the router has decremented it.
 pub(super) const HOP_LIMIT: u8 = 255;
 
 /// The number of bytes before the options, by the type of the message.
@@ -71,8 +71,8 @@ impl<'a> NdpMessage<'a> {
             _ => return None,
         };
         let options = bytes.get(fixed..)?;
-        // `split_option` refuses an option of length zero, which would loop for ever, and a
-        // truncated option. Both make the message malformed.
+        // `split_option` refuses a truncated option, and an option of length zero, which would
+        // cause an endless loop. Both make the message malformed.
         let mut rest = options;
         while let Some((_, following)) = split_option(rest) {
             rest = following;

@@ -13,8 +13,8 @@ use crate::ipv6;
 pub(super) const OWN_MAX: usize = 8;
 /// The number of solicitations of duplicate address detection (DupAddrDetectTransmits).
 const SOLICITATIONS: u8 = 1;
-/// An unauthenticated advertisement cannot shorten the remaining lifetime below this (RFC 4862
-/// §5.5.3 e).
+/// An unauthenticated advertisement cannot shorten the remaining lifetime to less than this (RFC
+/// 4862 §5.5.3 e).
 pub(super) const TWO_HOURS: Micros = Micros::from_secs(2 * 3600);
 
 /// The origin of an address.
@@ -65,7 +65,7 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
     list: Vec<OwnAddress, OWN_MAX>,
-    /// The number of address numbers used so far.
+    /// The number of our address numbers that were given out so far.
     numbers: u32,
 }
 
@@ -187,7 +187,7 @@ impl OwnAddresses {
 
 impl OwnAddress {
     /// Adopts the lifetimes that a router advertises for the address (RFC 4862 §5.5.3 e). The
-    /// advertisement may be forged, so at least two hours remain.
+    /// advertisement may be forged, so it leaves at least two hours.
     pub(super) fn advertised(&mut self, now: Instant, preferred: Micros, valid: Micros) {
         self.preferred_until = until(now, preferred);
         let left = self.valid_until.since(now);
@@ -199,7 +199,7 @@ impl OwnAddress {
     }
 }
 
-/// The end of a lifetime that begins now. The longest lifetime is infinite.
+/// The end of a lifetime that begins now. The highest value means that the lifetime never ends.
 pub(super) fn until(now: Instant, lifetime: Micros) -> Instant {
     if lifetime >= Micros::from_secs(u64::from(u32::MAX)) { Instant::NEVER } else { now + lifetime }
 }

@@ -44,8 +44,8 @@ impl Routers {
         Some(all.find(|router| is_probably_reachable(*router)).unwrap_or(first))
     }
 
-    /// Moves the router at `address`, which does not answer, to the end of the list. So each router
-    /// gets its turn.
+    /// Moves the router at `address`, which does not answer, to the end of the list. So the next
+    /// router is tried.
     pub(super) fn unreachable_router(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
             let unreachable_router = self.0.remove(at);
@@ -113,8 +113,8 @@ impl NameServers {
     }
 }
 
-/// Sets the expiry of `what`. A full list accepts nothing new, so that a flood of invented entries
-/// evicts no older one.
+/// Adds `what`, or sets its new expiry. A full list accepts no new entry. So a flood of invented
+/// entries does not evict an older entry.
 fn remember<T: PartialEq, const N: usize>(
     list: &mut Vec<(T, Instant), N>,
     what: T,

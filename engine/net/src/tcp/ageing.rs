@@ -1,9 +1,9 @@
-//! A table of fixed size with entries that expire. Each entry is in one of a few queues, and all
-//! entries of a queue wait for the same time. So each queue is in order of its deadlines by
-//! construction, and needs no sorting.
+//! A table of fixed size whose entries expire. Each entry is in one of a few queues. All entries of
+//! a queue wait for the same length of time. So the entries of a queue are in the order of their
+//! deadlines, and no sorting is needed.
 //!
-//! Half-open and TIME-WAIT connections are kept in such tables: they are many and small, and each
-//! has a deadline.
+//! Half-open connections and TIME-WAIT connections are in such tables, because they are many and
+//! small, and each has a deadline.
 //!
 //! Invariants:
 //! - Every slot is either on the free list or in exactly one queue.
@@ -98,7 +98,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         self.slots.get(head as usize).map(|slot| (head, slot.deadline))
     }
 
-    /// Whether the table has no entries, which is so most of the time.
+    /// Whether the table has no entries. This is nearly always true.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()
     }

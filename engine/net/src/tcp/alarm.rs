@@ -2,9 +2,9 @@
 
 use machine::{Instant, Micros};
 
-/// How long sent data may stay unacknowledged, or probes unanswered, until the connection is
+/// How long sent data may stay unacknowledged, or probes unanswered, before the connection is
 /// closed. This is the user timeout of RFC 9293 §3.9.1.1, with its default of five minutes (§3.8.3
-/// requires at least 100 seconds). It can be set for each connection.
+/// requires at least 100 seconds). Each connection may have another value.
 pub const USER_TIMEOUT: Micros = Micros::from_secs(300);
 
 /// The longest user timeout.
@@ -15,11 +15,11 @@ pub const USER_TIMEOUT_MAX: Micros = Micros::from_secs(3 * 3600);
 pub const SYN_ATTEMPTS_MAX: u8 = 7;
 
 /// How long an acknowledgment is delayed, so that it can be sent with a reply. RFC 9293 allows half
-/// a second; a shorter delay helps peers that wait for it.
+/// a second. A shorter delay helps peers that wait for the acknowledgment.
 pub const ACKNOWLEDGE_DELAY: Micros = Micros::from_millis(40);
 
 /// How long a peer may be silent before keep-alive probes start. RFC 9293 §3.8.4 requires a default
-/// of two hours; a mail session ends long before that.
+/// of two hours, but a mail session ends long before that.
 pub const KEEPALIVE_IDLE: Micros = Micros::from_secs(300);
 
 /// The time between two keep-alive probes.
@@ -29,8 +29,8 @@ pub const KEEPALIVE_INTERVAL: Micros = Micros::from_secs(30);
 pub const KEEPALIVE_PROBES: u8 = 4;
 
 /// How long a peer may be silent after it has acknowledged our FIN, before the connection is
-/// removed. This is longer than the peer's longest retransmission timeout, so one of its segments
-/// may get lost.
+/// removed. The span is longer than the peer's longest retransmission timeout. So the peer can
+/// repeat one lost segment.
 pub const FIN_WAIT: Micros = Micros::from_secs(120);
 
 /// The wait until the pools are checked again for free buffers.

@@ -1,14 +1,15 @@
 //! The blocks of bytes that queues borrow, and the nodes and lists that extend long queues.
 //!
-//! In its first stage a queue may borrow any free block. Later it grows only while it holds less
-//! than a quarter of the blocks that are still free. So a single growing queue ends with a fifth of
-//! the blocks. Several growing queues end with smaller shares, and some blocks always stay free.
+//! In its first stage, while it is short, a queue may borrow any free block. Later it grows only
+//! while it holds less than a quarter of the number of free blocks. So a single growing queue ends
+//! with a fifth of the blocks. Several growing queues end with smaller shares. Some blocks always
+//! stay free.
 //!
 //! Invariants:
-//! - A block in `free` is not shared. The card may still read a block in `retired`.
-//! - Sending leaves [`RECEIVE_RESERVE`] blocks untouched. So the unconsumed part of one received
-//!   frame can always be stored, even after the same session has queued a reply. Received bytes
-//!   that we are about to acknowledge are never lost.
+//! - A block in `free` is not shared. A block in `retired` may still be read by the card.
+//! - Sending leaves [`RECEIVE_RESERVE`] blocks free. So the unconsumed part of one received frame
+//!   can always be stored, even if the same session has just queued a reply. So no received bytes
+//!   are lost that we are about to acknowledge.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -21,17 +22,17 @@ use super::nodes::{
     BlockNode, LongList, LongRuns, NODE_BLOCKS, NODE_PIECES, PieceNode, new_block_node,
 };
 
-/// Blocks reserved for received bytes. They hold the largest frame (64 KiB), which may begin and
-/// end within a block.
+/// Blocks reserved for received bytes. They suffice for the largest frame (64 KiB), even if it
+/// begins and ends within a block.
 pub const RECEIVE_RESERVE: usize = 64 * 1024 / BLOCK_BYTES + 2;
 
 /// The most retired blocks that one search checks.
 const RETIRED_LOOKED_AT_MAX: usize = 8;
 
-/// Beyond its first stage, a queue may hold one block for this many free blocks.
+/// A queue beyond its first stage may hold one block for each group of this many free blocks.
 pub(super) const SHARES: usize = 4;
 
-/// The pool has one long list of ranges and one long list of runs for this many blocks.
+/// For each group of this many blocks, the pool has one long list of ranges and one of runs.
 const BLOCKS_PER_LONG_LIST: usize = 128;
 
 /// Blocks of bytes, each owned by the pool, by a queue, or by a queue and the card. Also the nodes
@@ -52,8 +53,8 @@ pub(super) struct BlockPool {
 
 impl BlockPool {
     pub(super) fn with_capacity(count: usize) -> BlockPool {
-        // Twice as many nodes as would be needed if all were full: a node is not full where a queue
-        // begins, ends, or has gaps.
+        // Twice as many nodes as full nodes would need. A node is not full where a queue begins,
+        // ends, or has gaps.
         let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
         BlockPool {
             free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),

@@ -1,14 +1,14 @@
-//! SYN cookies (RFC 4987 §3.6): a handshake without stored state, for a SYN that finds no room. Our
-//! initial sequence number is a keyed hash of both ends, of the peer's sequence number and of the
-//! time. Its low bits encode the segment size. The segment that completes the handshake returns
-//! this number. With timestamps, it also returns the other options, in the low bits of the
-//! timestamp.
+//! SYN cookies (RFC 4987 §3.6): a handshake without stored state, for a SYN that finds no room. The
+//! state is in our initial sequence number, which is a keyed hash of both ends, of the peer's
+//! sequence number and of the time. Its low bits encode the segment size. The segment that
+//! completes the handshake returns this number. With timestamps, the segment also returns the other
+//! options, in the low bits of our timestamp.
 //! - A sender that cannot see our SYN-ACK must guess 29 bits of hash. Two values are valid at a
 //!   time, so a guess succeeds with a probability of 2^-28.
-//! - A cookie is valid for one to two minutes. If none was issued in that time, no segment is
+//! - A cookie is valid for one to two minutes. If we sent no cookie in that time, no segment is
 //!   checked for a cookie.
-//! - Without timestamps, window scaling and selective acknowledgments are lost. This is the price
-//!   of the flood.
+//! - Without timestamps, the connection has no window scaling and no selective acknowledgments.
+//!   This is the price of the flood.
 
 use core::hash::{Hash, Hasher};
 
@@ -22,10 +22,10 @@ use super::sequence::SequenceNumber;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
-/// How long the same SYN gets the same cookie.
+/// For this time, the same SYN gets the same cookie.
 const PERIOD: Micros = Micros::from_secs(64);
 
-/// The segment sizes that a cookie can encode. A size between two of them is rounded down.
+/// The segment sizes that a cookie can encode. Other sizes are rounded down to one of these.
 const SIZES: [u16; 8] = [MSS_MIN, 536, 1220, 1360, 1400, 1440, 1460, 8960];
 const SIZE_MASK: u32 = SIZES.len() as u32 - 1;
 
@@ -157,7 +157,7 @@ fn period(now: Instant) -> u32 {
     (now.0 / PERIOD.0) as u32
 }
 
-/// The latest timestamp up to `value` in which the low bits encode the options.
+/// The latest timestamp that is at most `value` and encodes the options in its low bits.
 fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
     let shift = syn.options.window_scale.map_or(NO_SHIFT, u32::from);
     let sack = if syn.options.sack_permitted { SACK_BIT } else { 0 };

@@ -3,9 +3,9 @@
 //!
 //! This module knows no addresses, ports, frames or clocks. The caller finds the connection of a
 //! segment, passes the segment as a [`SegmentRepr`], and handles the returned [`Actions`]. Once a
-//! turn, or whenever [`Tcb::wants_output`] says so, it calls [`Tcb::output`]. So acknowledgments
-//! are sent with replies. And a test can connect two connections with two variables and a fixed
-//! clock.
+//! turn, or when [`Tcb::wants_output`] returns true, the caller calls [`Tcb::output`]. So an
+//! acknowledgment is sent together with the reply. A test needs only two variables and a clock of
+//! its own to connect two connections.
 //!
 //! The life of a connection, from the caller's side. One flow table maps addresses and ports to one
 //! of the three tables. A `Tcb` has 128 bytes.
@@ -17,17 +17,17 @@
 //!                               Tcb::connect ───────┘
 //! ```
 //!
-//! - A segment without a connection: [`reset_for`], rate-limited by the caller.
-//! - After an event on a `Tcb`, the caller first handles the `Actions`: it delivers the data. It
+//! - For a segment without a connection, the caller sends [`reset_for`], at a limited rate.
+//! - After an event on a `Tcb`, the caller handles the `Actions` first: it delivers the data. It
 //!   passes the bytes that the session does not consume to [`Tcb::keep`]. In the out phase it calls
-//!   `output` if `wants_output()`. Then it checks `ended()`. If that is `Some`, it calls `release`,
-//!   drops the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`]. After
-//!   `Actions::closed` the connection may still have output (a last ACK or RST); `ended()` stays
-//!   `None` until that output is sent.
-//! - Each connection has one deadline, [`Tcb::deadline`], read after each event, send or output.
-//!   Calling `deadline_expired` too early does nothing. So a timer must be re-armed only when the
-//!   new deadline is earlier than the armed one. When it fires early, it is re-armed from
-//!   `deadline()`.
+//!   `output` if `wants_output()`, and checks `ended()` after that. If that is `Some`, the caller
+//!   calls `release`, drops the TCB and, for `TimeWait`, adds an entry to the [`TimeWaitTable`].
+//!   After `Actions::closed`, the connection may still have to send a last ACK or RST. Until that
+//!   is sent, `ended()` is `None`.
+//! - Each connection has one deadline, [`Tcb::deadline`]. The caller reads it after each event,
+//!   send or output. Calling `deadline_expired` too early does nothing. So the caller must set its
+//!   timer again only if the new deadline is earlier than the timer. If the timer expires too
+//!   early, the caller sets it to `deadline()`.
 //! - Each core has one set of [`Pools`]. It is passed to every function that borrows or returns
 //!   buffers.
 //!
@@ -39,14 +39,15 @@
 //! - An idle connection owns no queue and no block.
 //! - No segment causes a panic here.
 //!
-//! Nagle's algorithm is off by design. Sessions write whole replies, so the small segment that it
-//! would delay is the end of a reply that the peer waits for. Both ends still avoid silly windows.
+//! Nagle's algorithm is off. It would delay small segments, but sessions write whole replies. So a
+//! small segment is nearly always the end of a reply that the peer waits for. Both ends still avoid
+//! silly windows (segments and window updates of a few bytes).
 //!
-//! Loss recovery: `flight` knows what is in flight. `rack` (or duplicate acknowledgments, for peers
-//! without SACK) decides what is lost. `tcb::loss` acts on that. `congestion` decides how much may
-//! be sent, along the curve of `cubic`, and `slow_start` decides when the first slow start ends.
-//! State that only matters while data is in flight is in the borrowed send queue. An idle
-//! connection keeps only its windows and its round trip.
+//! Loss recovery: `flight` records the data in flight. `rack` (or duplicate acknowledgments, for
+//! peers without SACK) decides what is lost, and `tcb::loss` reacts. `congestion` decides how much
+//! may be sent, along the curve of `cubic`. `slow_start` decides when the first slow start ends.
+//! State that is needed only while data is in flight is in the borrowed send queue. An idle
+//! connection has only its windows and its round trip.
 
 mod actions;
 mod ageing;

@@ -1,9 +1,9 @@
 //! TCP options: parses and writes those that we support (RFC 9293 §3.2, RFC 7323 §2 and §3, RFC
 //! 2018).
 //!
-//! A malformed option ends the parse, but the options before it count: the segment itself is still
-//! valid. Nearly every segment carries only timestamps, in the layout that RFC 7323 appendix A
-//! recommends. That layout is parsed and written without a search.
+//! A malformed option ends the parse, but the options before it are used: the segment itself is
+//! still valid. Nearly every segment has only timestamps, in the layout that RFC 7323 appendix A
+//! recommends. This layout is parsed and written without a search.
 
 use super::sequence::SequenceNumber;
 
@@ -132,8 +132,8 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
-    /// The ranges received beyond a gap. Only the first three are sent beside timestamps: the
-    /// fourth grew least recently.
+    /// The ranges received beyond a gap. Beside timestamps, only the first three are sent. The
+    /// fourth range has not grown for the longest time.
     pub sack: SackBlocks,
 }
 

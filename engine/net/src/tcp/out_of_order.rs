@@ -1,14 +1,14 @@
-//! The ranges of bytes received beyond a gap, in order. A few ranges are stored in the list itself.
-//! When a full queue on a long path drops every other segment, there are hundreds of ranges. Then a
-//! long list is borrowed from the pool.
+//! The ranges of bytes that were received beyond a gap, in order. A few ranges are in the list
+//! itself. On a long path, a full queue of a router may drop every other segment, so that there are
+//! hundreds of ranges. For these, the list borrows a long list from the pool.
 //!
 //! Ranges are found by binary search. A segment that arrives in order beyond the last gap only
 //! extends the last range. So the cost of an arrival hardly depends on the number of ranges.
 //!
 //! Invariants:
 //! - The ranges are in order, with gaps between them, and none is empty.
-//! - `newest` refers to ranges, the most recently grown first, and to each range at most once. Some
-//!   of them may have been joined since.
+//! - `newest` refers to the ranges that grew most recently, newest first, and to each range at most
+//!   once. Some of these ranges may have been joined since then.
 
 use alloc::boxed::Box;
 
@@ -22,8 +22,8 @@ use super::sequence::SequenceNumber;
 /// The most ranges in a list without borrowing.
 const FEW: usize = 16;
 
-/// How many ranges have a known order of growth: a few more than are reported, because some of them
-/// will be joined.
+/// The number of ranges whose order of growth is known. It is greater than the number of reported
+/// ranges, because some ranges will be joined.
 const NEWEST: usize = 8;
 
 /// The ranges beyond gaps.
@@ -58,8 +58,8 @@ impl OutOfOrderRanges {
         }
     }
 
-    /// Makes sure that there is an entry for the bytes from `start` to `end`. False: no entry is
-    /// left.
+    /// Makes sure that the list has an entry for the bytes from `start` to `end`. Returns false if
+    /// no entry is left.
     pub(super) fn make_place_for(
         &mut self,
         start: SequenceNumber,

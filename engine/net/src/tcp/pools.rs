@@ -1,10 +1,10 @@
 //! The buffers that a connection borrows while it has data to send or to keep. These are blocks of
 //! bytes, the queues that hold the blocks, and nodes that extend long queues on long paths.
 //!
-//! Everything is allocated at construction. Nothing is allocated later. When a pool is empty, the
-//! request is refused. The peer's retransmission or the session's later attempt tries again.
+//! All buffers are allocated at construction, and none later. If a pool is empty, the request is
+//! refused. Then the peer's retransmission, or the session's next attempt, is another request.
 //!
-//! `blocks` defines how much one queue may have.
+//! `blocks` defines the number of buffers that one queue may have.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -29,8 +29,8 @@ pub struct PoolSizes {
     /// Each takes 2.9 KB.
     pub send_queues: usize,
     /// The number of connections that may keep received bytes at the same time. Each takes 1.4 KB.
-    /// While all are in use, no other connection can receive anything, because received bytes may
-    /// have to be kept.
+    /// While all are in use, no other connection can receive anything. The reason is that a session
+    /// may leave received bytes unread, and these must be kept.
     pub receive_queues: usize,
 }
 
@@ -68,8 +68,8 @@ impl Pools {
         self.blocks.free()
     }
 
-    /// The number of blocks that nothing holds: they are free, or will be when the next block is
-    /// returned.
+    /// The number of blocks that nothing holds: free blocks, and blocks that become free when the
+    /// next block is returned.
     pub fn unheld_blocks(&self) -> usize {
         self.blocks.unheld()
     }
@@ -95,8 +95,8 @@ impl Pools {
         self.receive_queues.len()
     }
 
-    /// Whether at most one `parts`th of some pool is left. Then it is time to take back buffers
-    /// from idle borrowers.
+    /// Whether at most one `parts`th of some pool is left. Then the caller should take back buffers
+    /// from idle connections.
     pub fn are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks_are_down_to_one_in(parts)
             || self.send_queues_are_down_to_one_in(parts)
@@ -119,8 +119,7 @@ impl Pools {
     }
 
     /// Lends a receive queue for bytes beyond a gap. Such bytes may never become readable, so they
-    /// get at most half of each pool. So peers that open gaps and never fill them cannot starve the
-    /// others.
+    /// get at most half of each pool. So peers that never fill their gaps cannot starve the others.
     pub(super) fn lend_receive_queue_for_gaps(&mut self) -> Option<Box<ReceiveQueue>> {
         let is_plenty =
             self.free_receive_queues() * 2 > self.receive_queues_made && self.may_fill_gaps();
@@ -134,15 +133,16 @@ impl Pools {
             && !buggify!(NoRoomForGap)
     }
 
-    /// Whether `count` bytes could be buffered if the session did not consume them. Sending leaves
-    /// room for one frame.
+    /// Whether `count` bytes could be buffered if the session did not consume them. Sending always
+    /// leaves room for one frame.
     #[inline]
     pub(super) fn can_keep(&self, count: usize) -> bool {
         self.free_receive_queues() > 0 && count.div_ceil(BLOCK_BYTES) <= self.free_blocks()
     }
 
     /// The number of bytes that one connection may keep now: its share of the free blocks. `limit`:
-    /// the most bytes that it may have. If `limit` is beyond the first stage, it needs nodes too.
+    /// the most bytes that the connection may have. If `limit` is beyond the first stage (see
+    /// `blocks`), nodes are needed too.
     #[inline]
     pub(super) fn share_for_receiving(&self, limit: u32) -> u32 {
         let share = bytes_of(self.free_blocks() / SHARES);

@@ -1,7 +1,7 @@
 //! The round trip estimate, and the retransmission timeout that follows from it (RFC 6298).
 //!
-//! One sample is taken each round trip, as the constants of RFC 6298 assume (RFC 7323 appendix G).
-//! The samples come from `tcb::loss`, which knows when everything was sent.
+//! One sample is taken for each round trip, as the constants of RFC 6298 assume (RFC 7323 appendix
+//! G). `tcb::loss` takes the samples, because it has the times at which the data was sent.
 
 use machine::Micros;
 
@@ -11,8 +11,8 @@ pub const RTO_INITIAL: Micros = Micros::from_secs(1);
 /// The timeout before the first sample, after a retransmitted handshake (RFC 6298 §5.7).
 const RTO_AFTER_LOST_SYN: Micros = Micros::from_secs(3);
 
-/// The shortest timeout. RFC 6298 §2.4 says one second and allows less with fine clocks. Today 200
-/// ms is common: longer than any delayed acknowledgment, and short enough to go unnoticed.
+/// The shortest timeout. RFC 6298 §2.4 says one second, but allows less if the clock is fine. Today
+/// 200 ms is common: longer than any delayed acknowledgment, and too short to be noticed.
 pub const RTO_MIN: Micros = Micros::from_millis(200);
 
 /// The longest timeout, with backoff.
@@ -32,7 +32,7 @@ impl RoundTrip {
         RoundTrip { smoothed: 0, variation: 0 }
     }
 
-    /// The estimate after a handshake that took `sample`, or had to be retransmitted.
+    /// The estimate after a handshake. `sample`: its duration, or `None` if it was retransmitted.
     pub(super) fn after_handshake(sample: Option<Micros>) -> RoundTrip {
         let mut round_trip = RoundTrip::unknown();
         match sample {

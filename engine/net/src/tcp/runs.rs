@@ -1,13 +1,13 @@
 //! The runs of a flight, in order. All bytes of a run have the same time of last transmission and
 //! the same state.
 //!
-//! A few runs are stored in place. When a full queue on a long path drops every other segment,
-//! there are hundreds of runs. Then a long list is borrowed from the pool. Runs are found by binary
-//! search.
+//! A few runs are stored in place. On a long path, a full queue of a router may drop every other
+//! segment, so that there are hundreds of runs. For these, a long list is borrowed from the pool.
+//! Runs are found by binary search.
 //!
-//! Neighbours are joined when they do not differ. When the list is crowded, neighbours are also
-//! joined if they were sent within a small part of the time span of all runs. So few runs suffice
-//! for a long path. Only if that does not make enough room, runs are joined that were sent further
+//! Neighbours that do not differ are joined. If the list is crowded, neighbours are also joined if
+//! they were sent at nearly the same time, measured by the time span of all runs. So few runs
+//! suffice for a long path. If the list is still crowded, runs are joined that were sent further
 //! apart. A joined run has the time of its last part, and is [`Run::ambiguous`].
 //!
 //! Invariants:
@@ -73,7 +73,7 @@ impl Runs {
         self.all_mut().push(run)
     }
 
-    /// Makes room for cutting runs at two places. False: there is no room.
+    /// Makes room for cutting runs at two places. Returns false if there is none.
     pub(super) fn make_room_for_cuts(&mut self) -> bool {
         if !self.has_room() {
             self.make_room();
@@ -110,15 +110,15 @@ impl Runs {
         });
     }
 
-    /// Joins neighbours that were sent in the same part of time. If that is not enough, repeats
-    /// this with larger parts.
+    /// Joins neighbours that were sent in the same part of the time span. If that is not enough,
+    /// repeats this with larger parts.
     fn make_room(&mut self) {
         let runs = self.all();
         let last = runs.last().map_or(0, |run| run.sent_at);
         let age = |run: &Run| last.wrapping_sub(run.sent_at);
         let oldest = runs.iter().map(age).filter(|age| *age <= i32::MAX as u32).max().unwrap_or(0);
-        // Parts are powers of two, so each is contained in a larger one: repeated joins stay within
-        // one part.
+        // The length of a part is a power of two, so that a part is contained in one larger part.
+        // So repeated joins stay within one part.
         let exact = (oldest / PARTS_OF_TIME + 1).next_power_of_two();
         self.join_within(exact, false);
         let mut part = exact;
@@ -131,7 +131,8 @@ impl Runs {
 
     fn join_within(&mut self, part: u32, makes_ambiguous: bool) {
         if makes_ambiguous {
-            // This comes before joining, because exact runs are not joined with ambiguous ones.
+            // The marks must precede the joins, because an exact run is not joined with an
+            // ambiguous one.
             self.mark_ambiguous(part);
         }
         let all = 0..self.all().len();
@@ -167,7 +168,7 @@ impl Runs {
             let is_later = (other.sent_at.wrapping_sub(one.sent_at) as i32) > 0;
             let joined = Run {
                 sent_at: if is_later { other.sent_at } else { one.sent_at },
-                // Arrived or lost runs may count as in flight again.
+                // A run that has arrived or is lost may count as in flight again later.
                 ambiguous: one.ambiguous
                     || other.ambiguous
                     || one.state != RunState::OnTheWay && one.sent_at != other.sent_at,

@@ -7,7 +7,7 @@ use super::time_wait::TimeWait;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     SynSent,
-    /// Only after a simultaneous open.
+    /// Only if both ends opened the connection at the same time.
     SynReceived,
     Established,
     FinWait1,
@@ -19,7 +19,7 @@ pub(super) enum State {
     Closed,
 }
 
-/// What the connection is about to send or waits for, as a set of bits.
+/// The segments that the connection must send, and the events that it waits for, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owed(u16);
 
@@ -29,23 +29,25 @@ impl Owed {
     pub(super) const ACK: Owed = Owed(1);
     /// A reset, after which nothing more is sent.
     pub(super) const RESET: Owed = Owed(2);
-    /// A retransmission of the first lost bytes, or of a lone SYN or FIN, regardless of the
-    /// congestion window.
+    /// A retransmission of the first lost bytes, or of a lone SYN or FIN. The congestion window
+    /// does not limit it.
     pub(super) const RETRANSMIT: Owed = Owed(4);
-    /// A probe into a closed or too small window.
+    /// A probe when the peer's window is closed or too small.
     pub(super) const PROBE: Owed = Owed(8);
     /// A keep-alive probe.
     pub(super) const KEEPALIVE: Owed = Owed(16);
     /// A tail loss probe, now.
     pub(super) const TAIL_PROBE: Owed = Owed(32);
-    /// A notification to the session, which was refused room, when there is room again.
+    /// A notification to the session when there is room again: the session has found too little
+    /// room.
     pub(super) const ROOM: Owed = Owed(64);
-    /// A reset for a wrong answer to our SYN; its number is in `snd_wl1`. The connection continues.
+    /// A reset for a wrong answer to our SYN. `snd_wl1` has the number of the reset. The connection
+    /// continues.
     pub(super) const REFUSAL: Owed = Owed(128);
 
-    /// A tail loss probe is in flight, up to `tail`.
+    /// A tail loss probe is in flight. `tail` is the number after its last byte.
     pub(super) const TAIL: Owed = Owed(256);
-    /// The tail loss probe in flight was not new data, but a retransmission of the last segment.
+    /// The tail loss probe in flight was a retransmission of the last segment, not new data.
     pub(super) const TAIL_AGAIN: Owed = Owed(512);
 
     /// The echo of a congestion mark, with every segment.
@@ -78,12 +80,12 @@ pub(super) struct TcpFeatures(u8);
 impl TcpFeatures {
     pub(super) const NOTHING: TcpFeatures = TcpFeatures(0);
     pub(super) const TIMESTAMPS: TcpFeatures = TcpFeatures(1);
-    /// Windows are scaled, each by its receiver's shift.
+    /// Windows are scaled: each end announces a shift for its own windows.
     pub(super) const SCALING: TcpFeatures = TcpFeatures(2);
     /// Selective acknowledgments.
     pub(super) const SACK: TcpFeatures = TcpFeatures(4);
 
-    /// Congestion marks are echoed and obeyed.
+    /// Congestion marks of routers are echoed to their causer, which reduces its window.
     pub(super) const ECN: TcpFeatures = TcpFeatures(8);
     /// Our data is sent as ECN-capable.
     pub(super) const ECN_DATA: TcpFeatures = TcpFeatures(16);
@@ -106,7 +108,7 @@ impl TcpFeatures {
     }
 }
 
-/// How a connection ended, once nothing is left to be sent for it.
+/// How a connection ended. Nothing is left to be sent for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseOutcome {
     /// Nothing needs to be stored.

@@ -1,13 +1,13 @@
-//! The SYN retry filter: recognises repeated SYNs that found no room and were not answered.
+//! The SYN retry filter: recognises a repeated SYN. The first SYN found no room and got no answer.
 //!
-//! A SYN flood uses spoofed addresses. It uses each address once, or repeats it without a pause. A
-//! real client that gets no answer repeats its SYN after a second (RFC 6298 §2.1), with the same
-//! sequence number. So during a flood, repeated SYNs are served first, and no answers are sent to
-//! spoofed addresses. That leaves time to take the other frames from the card's ring.
+//! A SYN flood uses forged addresses. It uses each address once, or repeats it without a pause. A
+//! real client without an answer repeats its SYN after a second (RFC 6298 §2.1), with the same
+//! sequence number. So during a flood we serve repeated SYNs first, and send nothing to forged
+//! addresses. This leaves time to take the other frames from the card's ring.
 //!
-//! There is room for a million SYNs, in buckets of one cache line each. One part of a keyed hash
-//! selects the bucket. Another part is stored in the bucket, with the time. A new SYN is taken for
-//! a repeated one with a probability of one in a million.
+//! The filter has room for a million SYNs, in buckets of one cache line each. One part of a keyed
+//! hash of the SYN selects the bucket. Another part is stored in the bucket, with the time. With a
+//! probability of one in a million, a new SYN is mistaken for a repeated one.
 //! - A bucket is ordered by time, newest first. A new SYN evicts the oldest entry, but never an
 //!   entry that is too young. So a stored SYN is recognised when it is repeated after a second,
 //!   however many other SYNs arrive in that time.
@@ -28,16 +28,16 @@ const BUCKETS: usize = 1 << 16;
 const ENTRIES: usize = 16;
 /// The resolution of stored times.
 const STEP: Micros = Micros::from_millis(250);
-/// The fewest steps after which a TCP repeats its SYN: at least half a second, because stored times
-/// are rounded down.
+/// The fewest steps after which a client repeats its SYN. The steps are at least half a second,
+/// because stored times are rounded down.
 const STEPS_MIN: u8 = 3;
-/// The fewest steps for which an entry is kept: at least a second and a quarter.
+/// The fewest steps for which an entry is kept. They are at least a second and a quarter.
 const STEPS_KEPT: u8 = 6;
 
 /// Whether a SYN has been seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SynHistory {
-    /// The SYN was not seen before, or only just now.
+    /// The SYN was not seen before, or was first seen too recently for a retry.
     New,
     /// The SYN was seen recently.
     Repeated,

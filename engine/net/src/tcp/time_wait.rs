@@ -1,11 +1,11 @@
-//! TIME-WAIT: closed connections, stored for two maximum segment lifetimes. So a lost last
-//! acknowledgment can be repeated, and old segments die out (RFC 9293 §3.6.1). Each connection
-//! costs one small entry, not a TCB.
+//! TIME-WAIT: the state of closed connections, for two maximum segment lifetimes. If our last
+//! acknowledgment is lost, it can be repeated in this time, and old segments disappear from the
+//! network (RFC 9293 §3.6.1). Each connection costs one small entry, not a TCB.
 //!
-//! Resets are ignored here (RFC 1337). Pure acknowledgments are never answered, because that could
-//! only cause a storm. A SYN that is newer than everything seen before opens a new connection at
-//! once (RFC 9293 §3.10.7.4, RFC 6191). Its timestamp, or else its number, shows that it is newer.
-//! A full table drops its oldest entry.
+//! Resets are ignored in this state (RFC 1337). Pure acknowledgments are never answered, because
+//! both ends might then answer each other for ever. A SYN opens a new connection at once, if its
+//! timestamp, or else its number, is newer than everything of the old connection (RFC 9293
+//! §3.10.7.4, RFC 6191). A full table drops its oldest entry.
 
 use machine::{Instant, Micros};
 
@@ -15,8 +15,8 @@ use super::segment::{SegmentRepr, SegmentToSend, TcpFlags};
 use super::sequence::SequenceNumber;
 use super::timestamps::TimestampClock;
 
-/// Two maximum segment lifetimes of 30 seconds. RFC 9293 says 2 minutes each and leaves the choice
-/// open; no network of today holds a segment for more than 30 seconds.
+/// Two maximum segment lifetimes of 30 seconds each. RFC 9293 suggests 2 minutes each, but leaves
+/// the choice open. No network of today holds a segment for more than 30 seconds.
 pub const TIME_WAIT: Micros = Micros::from_secs(60);
 
 /// The stored state of a closed connection.
@@ -57,9 +57,9 @@ pub enum TimeWaitVerdict {
     Nothing,
     /// Send this segment.
     Respond(SegmentToSend),
-    /// The entry is removed: the segment is a SYN that opens a new connection, to be handled as one
-    /// for a listener. Our numbers must begin beyond all numbers of the old connection:
-    /// [`super::InitialSequences::beyond`].
+    /// The segment is a SYN that opens a new connection, so the entry is removed. The caller
+    /// handles the SYN as a SYN for a listener. Our numbers must begin beyond all numbers of the
+    /// old connection: [`super::InitialSequences::beyond`].
     NewConnection {
         /// The number after the last number that we used in the old connection.
         snd_nxt: SequenceNumber,

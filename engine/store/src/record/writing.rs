@@ -184,9 +184,9 @@ pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
     });
 }
 
-/// Appends the record of a fence. A life of the machine begins its part of a journal with this
-/// record, alone in its block. Blocks that an earlier life left after this place carry the hash of
-/// another block, so they never fit.
+/// Appends the record of a fence. A life (the time from one opening of the disk to the next) begins
+/// its part of a journal with a block that holds only this record. The next block names the hash of
+/// this block. So blocks that an earlier life left after this place never fit.
 pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
     put(out, LIFE, |out| put_u64(out, nonce));
 }
@@ -213,8 +213,8 @@ pub(crate) fn put_filed(
     });
 }
 
-/// Appends the record that `mailbox` will never exist again. Nor will mailboxes with a lower number
-/// that have no record.
+/// Appends the record that `mailbox` will never exist again. The record also covers each mailbox
+/// with a lower number that has no record.
 pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     put(out, GONE, |out| {
         put_u64(out, account.0);

@@ -247,10 +247,10 @@ impl Store {
         taken
     }
 
-    /// Allocates the space for the rest of a complete message. Afterwards only a failure of the
-    /// disk can prevent the delivery of the message, once it is committed. Returns false if it is
-    /// not known yet whether space is free. Then `continuation` is woken with
-    /// [`crate::Outcome::DeliveryReady`] for another try.
+    /// Allocates the space for the rest of a complete message. After that, only a failure of the
+    /// disk can prevent the delivery, once the message is committed. Returns false if the store
+    /// cannot tell yet whether space is free. Then `continuation` is woken with
+    /// [`crate::Outcome::DeliveryReady`], and the caller must call again.
     ///
     /// Errors: the delivery has failed, or there is no space on the disk or in the quota of a
     /// recipient. In each case the delivery is aborted.
@@ -282,19 +282,18 @@ impl Store {
     /// Gives up a delivery. If the delivery is committed and its records are gathered, it is
     /// delivered nevertheless, and this call only removes its continuation.
     ///
-    /// [`Store::next_wake`] still returns a wake that the delivery has already caused. So a caller
-    /// that keeps its frame may give up a delivery only while it waits for no wake: after an error,
-    /// or after the outcome. At any other time the caller must end its frame, or ignore unexpected
-    /// wakes.
+    /// [`Store::next_wake`] still returns a wake that the delivery has already caused. After an
+    /// error or an outcome, the delivery causes no wake. A caller that gives up a delivery at
+    /// another time must end its frame, or ignore unexpected wakes.
     pub fn abort(&mut self, id: DeliveryId) {
         self.deliveries.abort(id, &mut self.parts);
         self.serve_waiting();
     }
 
-    /// Reads octets of a message from `offset` on: at least one, unless the message is empty, and
-    /// at most those that are contiguous on the disk. `continuation` is woken with
-    /// [`crate::Outcome::Body`], or with [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`,
-    /// `NoSuchMessage`.
+    /// Reads octets of a message from `offset` on. The read returns at least one octet, unless the
+    /// message is empty, and at most the octets that are contiguous on the disk. `continuation` is
+    /// woken with [`crate::Outcome::Body`], or with [`crate::Outcome::Refused`]: `Damaged`,
+    /// `Unreadable`, `NoSuchMessage`.
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many
     /// reads.

@@ -1,6 +1,6 @@
-//! Changes without a body: accounts, removals, flags, mailboxes, notes. Each is at least one
-//! record, and is durable when its continuation is woken. Changes that must read the index first
-//! are pending metadata changes: see `metadata_changes`.
+//! Changes without a body: accounts, removals, flags, mailboxes, notes. Each change makes at least
+//! one record. The change is durable when its continuation is woken. Some changes depend on the
+//! index: these wait as pending metadata changes, in `metadata_changes`.
 //!
 //! Invariant: a change is gathered only while the store serves, and only if it will find space on
 //! the disk.
@@ -34,15 +34,15 @@ impl Store {
         self.parts.indexes.has_changes()
     }
 
-    /// Returns a function that tells whether an account may have changed since the last call. It is
-    /// true for every changed account, and may be true for others.
+    /// Returns a function that tells whether an account may have changed since the last call. The
+    /// function returns true for every changed account, and perhaps for other accounts.
     pub fn take_changes(&mut self) -> impl Fn(AccountId) -> bool + use<> {
         let changed = self.parts.indexes.take_changes();
         move |account| changed.has(account.shard())
     }
 
     /// The next message that has arrived in an outbox since the store began to serve. Each message
-    /// is returned once. It may be removed already.
+    /// is returned once. When it is returned, the message may be removed already.
     pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
         self.parts.indexes.next_posted()
     }
@@ -357,9 +357,8 @@ impl Store {
         self.queue_change(account, ChangeKind::Note { changes: changes.into() }, continuation)
     }
 
-    /// Forgets the arrival of the message `origin`. The caller knows that no further attempt to
-    /// deliver it to the account will follow. `continuation` is woken as by
-    /// [`Store::change_notes`].
+    /// Forgets that the message `origin` has arrived. The caller knows that no further attempt will
+    /// deliver this message to the account. `continuation` is woken as by [`Store::change_notes`].
     ///
     /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn forget_arrival(

@@ -1,14 +1,15 @@
 //! Sharing the shards among several cores: the disk owner opens the disk, and hands each other core
 //! its share.
 //!
-//! Shard s is owned by core s mod n. The number of cores that own shards is decided each time the
-//! disk is opened. All cores own shards, unless they would keep more than half of the free space
-//! from each other. Then fewer cores own shards. The number is not recorded on the disk.
+//! Core s mod n owns shard s, where n is the number of cores that own shards. This number is
+//! decided each time the disk is opened, and is not recorded on the disk. If all cores owned
+//! shards, they might keep more than half of the free space from each other. In this case fewer
+//! cores own shards.
 //!
 //! Invariants:
-//! - Shards are handed over when no operation is in progress, and with all their state.
-//! - Every segment belongs to the disk owner or to one client, either with the shard that it holds,
-//!   or as a free segment.
+//! - Shards are handed over with all their state, and only while no operation is in progress.
+//! - Every segment belongs to the disk owner or to one client: with the shard that it is for, or as
+//!   a free segment.
 
 use crate::backing::DiskPurpose;
 use crate::checkpoint::Checkpointer;
@@ -83,10 +84,9 @@ impl Store {
         Store::unopened(limits, None, seed, StoreRole::Client(DiskClient::default()), 1)
     }
 
-    /// Hands out the shares of the other cores. Returns the owners, and the shares of all owners
-    /// but the first, in the order of the cores. `None`: the store is not open yet, or an operation
-    /// is in progress. To be called until it succeeds once, before any operation except on
-    /// accounts.
+    /// Gives the other cores their shares. Returns the owners, and the shares of all owners but the
+    /// first, in the order of the cores. `None`: the store is not open yet, or an operation is in
+    /// progress. Must be called until it succeeds once, before any operation except on accounts.
     pub fn share_out(&mut self, cores: u8) -> Option<(Owners, Vec<Box<Share>>)> {
         if !self.can_be_shared() {
             return None;
