@@ -1,8 +1,8 @@
-//! Links between cores: each core has one to each other core, and one to itself.
+//! Links between cores. Each core has a link to each other core, and a queue of messages to itself.
 //!
-//! A link is two rings (crate `rings`), one for each direction, and queues for the outgoing ring. A
-//! link does not look into messages. Each message has a [`Class`], which determines when it is
-//! sent.
+//! A link is two rings (crate `rings`), one for each direction, and queues of messages that wait
+//! for the outgoing ring. A link does not interpret messages. Each message has a [`Class`], which
+//! determines when it is sent.
 //!
 //! | class | what | in one turn |
 //! |---|---|---|
@@ -11,15 +11,16 @@
 //! | bulk | parts of messages, frames | [`BULK_PER_TURN`] |
 //! | hearsay | optional information | [`HEARSAY_PER_TURN`] |
 //!
-//! A request carries a [`Ticket`], and the reply returns it. The queues of a link are bounded.
-//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`CoreLinks::ask`] refuses a request while
-//! [`CREDITS`] other requests have no reply. All other messages are bounded by the tables and pools
-//! of their senders.
+//! A request carries a [`Ticket`], and the reply returns the ticket. All queues of a link are
+//! bounded. For hearsay, the limit is [`HEARSAY_WAITING_MAX`]. For requests, [`CoreLinks::ask`]
+//! refuses a request while [`CREDITS`] other requests have no reply. For all other messages, the
+//! tables and pools of their senders are the limit.
 //!
 //! Invariants:
 //! - Messages of one class leave in the order in which they were queued.
-//! - In a turn a class follows the classes above it, each up to its limit.
-//! - A message for a closed link is dropped, so it never keeps a core from sleeping.
+//! - In each turn, the messages of a class follow those of the classes above it in the table. Each
+//!   class has its limit.
+//! - A message for a closed link is dropped. So it never keeps a core from sleeping.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,7 +45,7 @@ pub const HEARSAY_WAITING_MAX: usize = 64;
 /// The most requests without a reply on one link.
 pub const CREDITS: usize = 256;
 
-/// The destination of a reply: the frame that waits for it, and its core.
+/// The destination of a reply: the core that has sent the request, and the frame that waits there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     /// The core that sent the request.
@@ -98,7 +99,7 @@ struct CoreLink<M> {
     is_over: bool,
 }
 
-/// Messages that wait for places in a ring, by class.
+/// Messages that wait for free slots of a ring, by class.
 struct RingBacklog<M> {
     control: VecDeque<M>,
     answer: VecDeque<M>,
@@ -106,10 +107,11 @@ struct RingBacklog<M> {
     hearsay: VecDeque<M>,
 }
 
-/// Connects `cores` cores, at least one. Returns the links of the first core, and the links of the
-/// other cores in their order.
+/// Creates the links of `cores` cores, at least one. Returns the links of the first core, and the
+/// links of the other cores in their order.
 ///
-/// `places`: the number of places of a ring, a power of two.
+/// `places`: called for each ring. Returns the number of messages that the ring can hold, a power
+/// of two.
 pub fn links<M: Send>(
     cores: u8,
     mut places: impl FnMut() -> usize,
@@ -148,7 +150,7 @@ impl<M> CoreLinks<M> {
         self.links.len() as u8 + 1
     }
 
-    /// Whether there is no other core.
+    /// Whether this core is the only core.
     pub fn is_alone(&self) -> bool {
         self.links.is_empty()
     }
@@ -173,13 +175,13 @@ impl<M> CoreLinks<M> {
         self.inbox.pop_front()
     }
 
-    /// Whether there is a message of this core to itself.
+    /// Whether this core has sent a message to itself that it has not taken yet.
     #[inline]
     pub fn has_own(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// Queues a message for a core, which may be this core.
+    /// Queues a message for a core, or for this core itself.
     pub fn tell(&mut self, core: CoreId, class: Class, message: M) {
         if core == self.own {
             return self.inbox.push_back(message);
@@ -195,7 +197,7 @@ impl<M> CoreLinks<M> {
         links.map(|link| link.waiting.of(class).push_back(message())).count()
     }
 
-    /// Queues a request that another core will answer.
+    /// Queues a request that the other core will answer.
     ///
     /// Errors: the request, if too many requests have no reply yet.
     pub fn ask(&mut self, core: CoreId, class: Class, request: M) -> Result<(), M> {
@@ -220,7 +222,7 @@ impl<M> CoreLinks<M> {
         self.links.iter().map(|link| link.unanswered).sum()
     }
 
-    /// Whether every link takes more hearsay. Otherwise the sender keeps the message or drops it.
+    /// Whether every link accepts more hearsay. If not, the sender keeps its message or drops it.
     pub fn takes_hearsay(&self) -> bool {
         self.links.iter().all(|link| link.waiting.hearsay.len() < HEARSAY_WAITING_MAX)
     }
@@ -239,10 +241,10 @@ impl<M> CoreLinks<M> {
         self.links.iter().any(|link| !link.waiting.is_empty())
     }
 
-    /// Ends a turn: sends waiting messages, as many as the rings take.
+    /// Ends a turn: sends waiting messages, as many as the rings accept.
     ///
-    /// `next`: returns further messages for a core and class, which are sent after the queued ones.
-    /// `wake`: called for each core to which a message was sent.
+    /// `next`: returns further messages for a core and class. They are sent after the queued
+    /// messages. `wake`: is called for each core to which a message was sent.
     pub fn post(
         &mut self,
         mut next: impl FnMut(CoreId, Class) -> Option<M>,

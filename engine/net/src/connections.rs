@@ -38,8 +38,8 @@ use crate::template::{TCP_BYTES, Template};
 
 /// The most ports that can be listened on.
 const LISTENERS_MAX: usize = 32;
-/// The rate and burst of resets for segments of unknown connections. Each reset tells a scanner
-/// something and costs a frame.
+/// The rate and the burst of resets for segments of unknown connections. Each reset costs a frame,
+/// and tells a port scanner that the port is closed.
 const RESETS_PER_SECOND: u64 = 200;
 const RESETS_AT_ONCE: u64 = 50;
 /// The most payload bytes in one frame that the card segments. With all headers they fit a packet
@@ -54,12 +54,12 @@ const FORGOTTEN_AT_ONCE: usize = 64;
 struct TcpConnection {
     tcb: Tcb,
     template: Template,
-    /// The deadline that is set for it in the delay queue; never later than the deadline of the
-    /// TCB.
+    /// The deadline that the delay queue has for the connection; never later than the deadline of
+    /// the TCB.
     armed_for: Instant,
     /// One beyond the highest sequence number sent so far, to detect retransmissions.
     sent_to: SequenceNumber,
-    /// Set when the user knows that the connection is closed: no more events are reported for it.
+    /// The user knows that the connection is closed, so no more events are reported for it.
     user_is_done: bool,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Tcp {
     resets: RateLimit,
     send_limits: SendLimits,
     send_limits_ipv6: SendLimits,
-    /// The next slot to check while connections of a lost address are being closed.
+    /// The next slot to check, while the connections of a lost address are being closed.
     ending_from: Option<usize>,
 }
 
@@ -295,8 +295,8 @@ impl Tcp {
         }
     }
 
-    /// Puts a connection with activity into the touched queue. The out phase produces its output
-    /// and sets its timer, once a turn.
+    /// Puts a connection with activity into the touched queue. Once a turn, the out phase produces
+    /// the output of these connections and sets their timers.
     #[inline]
     fn touch(&mut self, connection: ConnectionId) {
         self.touched.resume(connection.0);
@@ -449,7 +449,7 @@ impl Tcp {
     }
 }
 
-/// A key of this core alone: a cookie is valid only on the core that issued it.
+/// A key for this core only: a cookie is valid only on the core that issued it.
 fn own_key(mut key: [u8; 16], own: CoreId) -> [u8; 16] {
     let [first, ..] = &mut key;
     *first ^= own.0;

@@ -1,7 +1,7 @@
 //! ICMP (RFC 792): answers echo requests, sends errors, and reads received errors.
-//! - No error is sent about an error, a packet to a group, or a fragment other than the first. No
-//!   error is sent to a source that is not a single host (RFC 1122 §3.2.2). Errors and echoes are
-//!   rate-limited (RFC 1812 §4.3.2.8).
+//! - No error is sent about an error, about a packet to a group, or about a fragment other than the
+//!   first. No error is sent to a source that is not a single host (RFC 1122 §3.2.2). The rates of
+//!   errors and of echoes are limited (RFC 1812 §4.3.2.8).
 //! - A received error is only a hint. It must quote a segment of ours that is in flight, and even
 //!   then it closes no established connection (RFC 5927 §4.1, §6.1). Redirects and source quenches
 //!   are ignored (RFC 6633).
@@ -57,13 +57,13 @@ pub(crate) struct IcmpReport {
 /// The kinds of errors that concern TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransportError {
-    /// For now the host cannot be reached, or a router prohibits packets to it.
+    /// The host cannot be reached at present, or a router prohibits packets to it.
     Unreachable,
     /// The host exists but does not accept such packets, because it has no such protocol or port
     /// (RFC 1122 §4.2.3.9).
     Refused,
     /// The packet was too large for the path. `mss`: the payload in bytes that would have fitted;
-    /// zero if the router does not say.
+    /// zero if the router does not tell.
     TooBig { mss: u16 },
 }
 
@@ -97,8 +97,8 @@ impl Icmp {
             Icmpv4Message::EchoRequest if code == 0 => self.answer_echo(link, now, received),
             Icmpv4Message::DstUnreachable if code == 4 => {
                 let [_, _, _, _, _, _, high, low] = *received.payload.first_chunk()?;
-                // A router older than RFC 1191 does not report an MTU. The MSS is then zero, which
-                // means the minimum.
+                // A router older than RFC 1191 does not report an MTU. Then the MSS is zero here,
+                // which stands for the minimum.
                 let mss = u16::from_be_bytes([high, low])
                     .saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
                 return report(link, received, TransportError::TooBig { mss });
@@ -153,8 +153,8 @@ impl Icmp {
     }
 
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &InPacket<'_>) {
-        // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it would let an attacker direct
-        // many answers at one victim.
+        // A broadcast ping is not answered (RFC 1122 §3.2.2.6). Otherwise an attacker could make
+        // many hosts answer to one victim.
         if received.addressee != Addressee::Us || ethernet::is_group(received.ethernet.destination)
         {
             return;
@@ -174,7 +174,7 @@ impl Icmp {
     }
 }
 
-/// Answers a received packet with an ICMP message. False: the message could not be sent.
+/// Answers a received packet with an ICMP message. Returns false if the message could not be sent.
 fn answer(
     link: &mut Link,
     now: Instant,

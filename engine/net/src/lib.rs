@@ -2,9 +2,9 @@
 //! core runs one [`Net`].
 //!
 //! One chain of calls parses a received frame in place and turns it into [`Event`]s. The bytes of a
-//! connection stay in the frame. Replies are sent at the end of the turn. [`Net::output`] asks each
-//! connection with something to send to build its segments, and hands them to the card without a
-//! copy. Each connection keeps a prebuilt header for its segments.
+//! connection stay in the frame. Replies are sent at the end of the turn: [`Net::output`] lets each
+//! connection with something to send build its segments, and passes these to the card without a
+//! copy. Each connection stores a prebuilt header for its segments.
 //!
 //! ```text
 //!   frame_arrived ─ ethernet ─┬─ arp ── link, neighbours

@@ -36,11 +36,13 @@ pub struct Net {
     icmp: Icmp,
     icmpv6: Icmpv6,
     reassembly: ChangeTracked<Reassembly>,
-    /// The most recently reassembled datagram, kept until the next frame arrives.
+    /// The most recently reassembled datagram. Events refer to it, so it is kept until the next
+    /// frame.
     reassembled: Option<Box<[u8]>>,
     ports: Ports,
     tcp: Tcp,
-    /// The earliest deadline of the parts that have timers. It is valid until one of them changes.
+    /// The earliest deadline of the parts with timers. It is valid until one of these parts
+    /// changes.
     timers_at: Instant,
     /// Set when the IPv4 address has changed and no event has reported it yet.
     address_changed: bool,

@@ -1,5 +1,5 @@
-//! Numbers that outsiders cannot guess, drawn from the machine's seed: keys, transaction ids,
-//! jitter.
+//! Numbers that outsiders cannot guess. They are derived from the machine's seed, and serve as
+//! keys, transaction ids and jitter.
 
 use core::hash::Hasher;
 use siphasher::sip::SipHasher13;

@@ -1,21 +1,23 @@
-//! Rings between cores: one core sends, another receives, and neither ever waits for the other.
-//! [`Sleep`] wakes a sleeping receiver.
+//! Rings between cores. One core sends and another core receives, and neither ever waits for the
+//! other. [`Sleep`] wakes a receiver that sleeps.
 //!
-//! Cores share nothing except these rings. A message is moved, so its holder owns it. A message
-//! with a buffer returns through the ring of the other direction.
+//! Cores share nothing except these rings. A message is moved, so one core owns it at a time. If a
+//! message has a buffer, a message in the opposite ring returns the buffer.
 //!
 //! Invariants:
 //! - Messages are received in the order in which they were sent, each once.
-//! - Nothing is allocated after [`ring`], and nothing is locked. A full ring returns the message.
+//! - After [`ring`] has returned, nothing is allocated, and nothing is ever locked. A full ring
+//!   returns the message to the sender.
 //! - Messages that are still in a ring when both ends are gone are dropped.
 //!
 //! How it works: the sender owns the slots from `tail` to `head` + capacity, and the receiver owns
-//! the slots from `head` to `tail`. Both counters only grow, and are taken modulo the capacity.
-//! Only the sender writes `tail`, after the slot. Only the receiver writes `head`, after it has
-//! moved the message out of the slot. Each end keeps the last value that it saw of the other end's
-//! counter. It reads the counter again only if that value does not suffice. So the cache lines of
-//! the counters move between the cores once a batch. `tests/loom.rs` runs all orders that the
-//! memory model allows.
+//! the slots from `head` to `tail`. Both counters only grow. A counter modulo the capacity is the
+//! number of a slot. Only the sender writes `tail`, after it has written the slot. Only the
+//! receiver writes `head`, after it has moved the message out of the slot. Each end stores the
+//! value of the other end's counter that it has read last. It reads the counter again only when the
+//! stored value shows no free slot or no message. So the cache lines of the counters move between
+//! the cores once for each batch of messages. `tests/loom.rs` tries all orders that the memory
+//! model allows.
 #![no_std]
 
 extern crate alloc;
@@ -88,8 +90,8 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Whether the next message will be accepted. Once true, it stays true until that message is
-    /// sent.
+    /// Whether the ring will accept the next message. Once this is true, it stays true until that
+    /// message is sent.
     pub fn has_room(&mut self) -> bool {
         let capacity = self.shared.slots.len();
         if self.tail.wrapping_sub(self.head_seen) == capacity {
@@ -100,7 +102,7 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next message, if one was sent.
+    /// The next message, if the ring has one.
     #[inline]
     pub fn receive(&mut self) -> Option<T> {
         if self.is_empty() {
@@ -116,7 +118,7 @@ impl<T> Receiver<T> {
         Some(message)
     }
 
-    /// Whether the ring is empty now.
+    /// Whether the ring has no message now.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.head == self.tail_seen {
@@ -135,16 +137,18 @@ struct Shared<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
-/// A value on cache lines of its own: two, since processors fetch them in pairs.
+/// A value that shares its cache lines with no other value. It has two lines, because processors
+/// fetch lines in pairs.
 #[repr(align(128))]
 struct Padded<T>(T);
 
 // SAFETY: each slot is touched only by the end that owns it by `head` and `tail`. A slot changes
-// hands with a release that the other end acquires. A message is moved from one thread to another,
-// which `T: Send` allows. No reference to it is ever shared.
+// its owner by a release store of a counter, which the other end reads with acquire. A message is
+// moved from one thread to another, which `T: Send` allows. No reference to a message is ever
+// shared.
 unsafe impl<T: Send> Sync for Shared<T> {}
-// SAFETY: as above. The thread that holds the last end drops the remaining messages, which `T:
-// Send` allows.
+// SAFETY: as above. The thread that has the last end drops the remaining messages, which `T: Send`
+// allows.
 unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -169,7 +173,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// The standard cell with the interface of loom's cell.
+/// The standard cell, with the interface of the cell of the crate loom.
 #[cfg(not(loom))]
 mod plain {
     pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);

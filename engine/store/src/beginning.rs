@@ -1,14 +1,14 @@
 //! The first part of a message, gathered until the reader has enough.
 //!
-//! One read returns octets that are contiguous on the disk. Their number depends on the layout: a
-//! chunk may end, or a head may begin or end, in the middle of a line. A reader that needs a whole
-//! structure gathers it in a [`PartialMessage`], continues reading at [`PartialMessage::next`], and
-//! parses again after each part.
+//! One read returns octets that are contiguous on the disk. Their number depends on the layout: in
+//! the middle of a line, a chunk may end, or a head may begin or end. So a reader that needs a
+//! whole structure gathers octets in a [`PartialMessage`]. It continues reading at
+//! [`PartialMessage::next`], and parses again after each part.
 //!
 //! Invariants:
-//! - The octets are those of the message from the first offset on, in order, without a gap.
-//! - A reader that limits what it gathers exceeds the limit by at most one part, less than 32,257
-//!   octets.
+//! - The octets are those of the message, from the first offset on, in order and without a gap.
+//! - If a reader stops gathering at a limit, it exceeds the limit by less than one part: less than
+//!   32,257 octets.
 
 use alloc::vec::Vec;
 

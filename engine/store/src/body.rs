@@ -23,8 +23,8 @@ impl Body {
         range: Range<usize>,
     ) -> Body {
         assert!(range.end <= buffer.len(), "octets outside of their buffer");
-        // A record may contradict the message's chunk, so `range` may start after its end. That
-        // must not panic.
+        // A record may contradict the chunk of the message, so `range` may start after its own end.
+        // This must not panic.
         Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 
@@ -48,8 +48,8 @@ impl Body {
     }
 
     /// Octets from the requested offset on, at most 32,256. They are empty only if the body is
-    /// empty. They may end anywhere in the text: a reader that needs more octets together gathers
-    /// them with [`crate::PartialMessage`].
+    /// empty. They may end in the middle of a line. A reader that needs more contiguous octets
+    /// gathers them with [`crate::PartialMessage`].
     pub fn bytes(&self) -> &[u8] {
         let Some(octets) = self.buffer.get(self.range.clone()) else {
             unreachable!("octets outside of their buffer")

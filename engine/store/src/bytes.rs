@@ -4,8 +4,8 @@
 
 use alloc::vec::Vec;
 
-/// The largest counter that is accepted. No store counts that far, so a larger value is wrong even
-/// if its hash is right.
+/// The largest counter that is accepted. No counter of a store reaches this number. So a larger
+/// value is wrong, even if its hash is right.
 pub(crate) const COUNT_MAX: u64 = 1 << 48;
 
 /// Reads fields one after another.
@@ -115,8 +115,8 @@ impl<'a> HeaderWriter<'a> {
     }
 }
 
-/// Appends a text preceded by its length. A text that does not fit a record has been refused
-/// earlier.
+/// Appends a text preceded by its length. The text fits into a record, because the caller has
+/// checked its length.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let Ok(length) = u16::try_from(text.len()) else {
         unreachable!("a text that is larger than a record")

@@ -1,4 +1,4 @@
-//! How format 4 stores an outbox entry: in separate records, beside the record of its message.
+//! How format 4 stores an outbox entry: in separate records, besides the record of its message.
 //!
 //! - Kind 14, `queued`: account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8, layout
 //!   u8, done u8, reported u8, first u16, count u8.
@@ -6,15 +6,15 @@
 //!   u8, reported u8.
 //!
 //! `queued` is the complete state of an entry. It follows the record of its message, in the same
-//! group. `progress` is a change. It only adds to the state, so that all changes gathered in one
-//! group take effect.
+//! group. `progress` is a change. A change only adds to the state. So all changes that are gathered
+//! in one group take effect.
 //!
 //! Invariants:
-//! - A recipient with a reported result is done, and a recipient that is done belongs to the entry.
-//!   A record that contradicts this does not parse.
-//! - An entry that is to be forwarded has no count of recipients: their number follows from the
-//!   configuration, which may change. Otherwise a change for a recipient above the count is a bug
-//!   of ours.
+//! - A recipient whose result is reported is done. A recipient that is done belongs to the entry. A
+//!   record that contradicts this does not parse.
+//! - An entry of a message that is forwarded has no count of recipients. Their number depends on
+//!   the configuration, which may change. For any other entry, a change of a recipient above the
+//!   count is a bug of ours.
 //! - [`QueuedRecord::parse`] accepts only what [`QueuedRecord::emit`] writes.
 
 use crate::bytes::FieldReader;
@@ -44,8 +44,8 @@ pub(crate) struct ProgressRecord {
     pub(crate) account: AccountId,
     pub(crate) uid: Uid,
     pub(crate) modseq: u64,
-    /// The results to add, in the layout of the entry's results. The count in explicit results is
-    /// not used.
+    /// The results to add, in the layout of the entry's results. If the results are explicit, their
+    /// count is not used.
     pub(crate) results: Results,
     pub(crate) state: Option<EntryState>,
     pub(crate) is_delay_reported: bool,
@@ -140,8 +140,8 @@ impl ProgressRecord {
         out.extend_from_slice(&[layout, done, reported]);
     }
 
-    /// Applies the change to an entry. Results that do not match the entry's layout or number of
-    /// recipients are ignored: only a damaged disk has them.
+    /// Applies the change to an entry. Results that do not fit the layout or the number of
+    /// recipients of the entry are ignored. Only a damaged disk has such results.
     pub(crate) fn apply(&self, entry: &mut OutboxEntry) {
         match (&mut entry.results, self.results) {
             (Results::Packed(known), Results::Packed(more)) => *known |= more,
@@ -189,7 +189,7 @@ fn fields(results: Results) -> (u8, u8, u8, u8) {
     }
 }
 
-/// The state with this number. `Some(None)`: no state.
+/// The state with this number. `Some(None)`: the number of a change that keeps the state.
 fn state(number: u8) -> Option<Option<EntryState>> {
     Some(match number {
         0 => None,

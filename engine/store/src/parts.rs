@@ -1,8 +1,8 @@
 //! The parts of a store that the operations work on.
 //!
-//! Each part protects its own invariants with private fields. An operation that needs several parts
-//! takes all of them. The layers above (deliveries, reads, compaction, checkpoints, opening) are
-//! not parts, and know nothing of each other.
+//! Each part has private fields, which protect its own invariants. An operation that needs several
+//! parts takes all parts. The layers above (deliveries, reads, compaction, checkpoints, opening)
+//! are not parts, and do not use each other.
 
 use crate::backing::DiskQueue;
 use crate::disk_owner::StoreRole;

@@ -421,7 +421,7 @@ impl Store {
         self.parts.commit.reuse(covered, pending);
     }
 
-    /// Ends all operations without an acknowledgement, because the disk has failed.
+    /// Refuses all changes that are not durable, because the disk has failed.
     pub(crate) fn fail(&mut self, why: WhyReadOnly) {
         if !self.condition.has_failed(why) {
             return;

@@ -1,16 +1,17 @@
 //! The opening of connections, by us and by peers.
 //!
-//! An outgoing connection needs an unpredictable port (RFC 6056), a SYN, and a next hop that may
-//! have to be resolved first. An incoming SYN gets an entry or a cookie, and becomes a connection
-//! once its handshake is complete.
+//! An outgoing connection needs an unpredictable port (RFC 6056) and a SYN. Its next hop may have
+//! to be resolved first. An incoming SYN gets an entry or a cookie. When the handshake is complete,
+//! it becomes a connection.
 //!
 //! Invariants:
-//! - A connection is in the flow table from the call of `connect` on, so the answer to its SYN
+//! - A connection is in the flow table as soon as `connect` is called. So the answer to its SYN
 //!   finds it.
-//! - A port is reused for the same service only after all other ports, however fast connections are
-//!   opened and closed. The server may still remember the last connection from that port.
-//! - While the neighbour is unresolved, the SYN waits with the other packets to it. The SYN is not
-//!   broadcast.
+//! - A port is reused for the same service only after all other ports were used, however fast
+//!   connections are opened and closed. Otherwise the server might still remember the last
+//!   connection from that port.
+//! - While the neighbour is unresolved, the SYN waits with the other packets to this neighbour. It
+//!   is never sent as a broadcast.
 
 use core::net::SocketAddr;
 
@@ -36,11 +37,11 @@ use crate::template::{SegmentHeaders, Template};
 /// The first local port of outgoing connections, and the number of such ports (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u32 = 16_384;
-/// The number of ports to try before the call fails. Each is free unless another connection to the
-/// same service has it.
+/// The number of ports to try before the call fails. A port is free unless we have another
+/// connection to the same service from it.
 const TRIES_MAX: u32 = 64;
 
-/// The destination of a template with an unresolved neighbour. No frame is ever sent there.
+/// The destination of a template while the neighbour is unresolved. No frame is sent to it.
 const UNKNOWN: Ethernet = BROADCAST;
 
 impl Tcp {
@@ -81,9 +82,9 @@ impl Tcp {
         Ok(ConnectionId(id))
     }
 
-    /// A flow to `peer` from a free local port. A keyed hash of the peer and the number of
-    /// connections opened so far selects the first port to try (RFC 6056 §3.3.3). The next free
-    /// port is taken. No two cores have a port in common.
+    /// A flow to `peer` from a free local port. A keyed hash of the peer, plus the number of
+    /// connections opened so far, selects the first port to try (RFC 6056 §3.3.3). If that port is
+    /// in use, the next one is tried. No port belongs to two cores.
     fn free_flow(&self, local: Local, peer: SocketAddr, cores: Cores, opened: u64) -> Option<Flow> {
         let offset = self.initial_sequences.next(Instant::START, &peer).iss.0;
         let start = offset.wrapping_add(opened as u32);
@@ -105,9 +106,9 @@ pub(super) fn is_unresolved(template: &Template) -> bool {
 }
 
 impl Tcp {
-    /// Produces the output of a connection that was opened with an unresolved neighbour. If the
-    /// neighbour is resolved by now, the output is sent as usual. Otherwise the output is a SYN,
-    /// and it waits for the neighbour.
+    /// Produces the output of a connection that was opened while its neighbour was unresolved. If
+    /// the neighbour is resolved now, the output is sent as usual. Otherwise the only output is a
+    /// SYN, which waits for the neighbour.
     pub(super) fn unresolved_output(
         &mut self,
         now: Instant,
@@ -151,7 +152,7 @@ impl Tcp {
     ) {
         let SynSender { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
-            // The listener was closed in the meantime.
+            // The user has closed the listener during the handshake.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
                 self.handshake_removed(&flow, context.other_cores);
@@ -169,7 +170,7 @@ impl Tcp {
             user_is_done: false,
         };
         let Ok(connection) = self.connections.insert(new) else {
-            // The entry stays: the peer's next segment tries again.
+            // The entry stays, so the peer's next segment tries to complete the handshake again.
             context.link.counters.count(Counter::RefusedFull);
             return;
         };
@@ -202,15 +203,16 @@ impl Tcp {
         if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
             self.refuse(now, caller, segment, context.link);
         } else if self.connections.len() >= self.connections.capacity() {
-            // No answer: the peer tries again in a second, and by then there may be room.
+            // Sends no answer. The peer repeats its SYN after a second, and there may be room by
+            // then.
             context.link.counters.count(Counter::RefusedFull);
         } else {
             self.listener_syn_arrived(now, arrival, used, context);
         }
     }
 
-    /// Handles a SYN for a listener: stores its handshake, or answers with a cookie, or ignores the
-    /// SYN until its retry.
+    /// Handles a SYN for a listener: stores its handshake, answers it with a cookie, or ignores it.
+    /// An ignored SYN is repeated by its sender.
     fn listener_syn_arrived(
         &mut self,
         now: Instant,
@@ -221,7 +223,7 @@ impl Tcp {
         let caller = &arrival.caller;
         let key = endpoints(caller.flow, context.link);
         if self.half_open.is_full() {
-            // A real client sends the same SYN again.
+            // A repeated SYN shows a real client.
             let history = self.syn_retries.record_syn(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, history) {
                 FullTable::Evicted { gone, reset } => {
@@ -277,8 +279,8 @@ impl Tcp {
     }
 }
 
-/// `flow` with the own address that it refers to. If that address is lost, it is the unspecified
-/// one.
+/// `flow`, with our own address that it refers to. If we have lost that address, the unspecified
+/// address is used.
 fn endpoints(flow: Flow, link: &Link) -> Endpoints {
     Endpoints { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }

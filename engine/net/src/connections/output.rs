@@ -1,8 +1,8 @@
-//! The out phase: at the end of each turn, builds the pending segments and hands them to the card.
+//! The out phase: at the end of each turn, builds the pending segments and passes them to the card.
 //!
-//! A connection is in the touched queue at most once, so the queue cannot overflow. A connection
-//! that finds the card full stays in the queue and is tried again in the next turn. So nothing is
-//! lost, and nothing is sent twice.
+//! A connection is in the touched queue at most once, so the queue cannot overflow. If a connection
+//! finds the card full, it stays in the queue, and the next turn tries again. So nothing is lost,
+//! and nothing is sent twice.
 
 use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
@@ -108,8 +108,8 @@ impl Tcp {
         }
     }
 
-    /// Confirms the neighbour again after a retransmission: its hardware address may have changed
-    /// (RFC 1122 §3.3.1.4).
+    /// Confirms the neighbour again after a retransmission, because its hardware address may have
+    /// changed (RFC 1122 §3.3.1.4).
     fn reconfirm_route(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("the connection has just sent its output")
@@ -166,7 +166,7 @@ fn transmit(
             Ok(())
         }
         Err(TransmitError::Full) => Err(CardFull),
-        // The card would refuse the frame at every attempt, so the segment counts as lost in the
+        // The card would refuse this frame at every attempt. So the segment counts as lost in the
         // network.
         Err(TransmitError::Malformed) => {
             counters.count(Counter::DroppedOut);

@@ -1,4 +1,5 @@
-//! The receive path of TCP: finds the connection of a segment, and handles segments without one.
+//! The receive path of TCP: finds the connection of a segment. Also handles segments without a
+//! connection.
 
 use machine::Instant;
 use sometimes::sometimes;
@@ -19,8 +20,8 @@ use crate::tcp::{
 };
 use crate::template::SegmentHeaders;
 
-/// The state outside its connection that a segment may change: the link, the other cores, and the
-/// events.
+/// The state outside of its connection that a segment may change: the link, the other cores, and
+/// the events.
 pub(super) struct ArrivalContext<'a> {
     pub(super) link: &'a mut Link,
     pub(super) other_cores: &'a mut Option<MulticoreState>,
@@ -28,8 +29,8 @@ pub(super) struct ArrivalContext<'a> {
 }
 
 impl Tcp {
-    /// Handles a received TCP segment. Inlined into its caller, so that the segment is written to
-    /// memory only on the slow path.
+    /// Handles a received TCP segment. The function is inlined into its caller. So only the slow
+    /// path writes the parsed segment to memory.
     #[inline(always)]
     pub(crate) fn arrived(
         &mut self,
@@ -40,8 +41,8 @@ impl Tcp {
         other_cores: &mut Option<MulticoreState>,
         events: &mut Events,
     ) {
-        // TCP is between two hosts: segments to a group are not accepted or answered (RFC 9293
-        // §3.10).
+        // TCP connects two hosts. So a segment to a group is neither accepted nor answered (RFC
+        // 9293 §3.10).
         if received.addressee != Addressee::Us
             || crate::ethernet::is_group(received.ethernet.destination)
         {
@@ -107,15 +108,16 @@ impl Tcp {
         }
     }
 
-    /// Whether a segment may be for the connection at `index`, on a machine with several cores.
+    /// Whether a segment may be for the connection at `index`. Only called on a machine with
+    /// several cores.
     #[inline(always)]
     fn is_meant_for(&self, index: u32, segment: &SegmentRepr<'_>) -> bool {
         let found = self.connections.id_at(index as usize).and_then(|id| self.connections.get(id));
         found.is_none_or(|found| found.tcb.may_be_meant(segment))
     }
 
-    /// Sends a segment round the other cores if it does not fit `entry`, the entry of its flow on
-    /// this core. Returns whether it was sent.
+    /// Sends a segment round the other cores, unless it fits `entry`, the entry of its flow on this
+    /// core. Returns whether the segment was sent.
     #[cold]
     fn forward_stray(
         &mut self,
@@ -148,7 +150,7 @@ impl Tcp {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return SegmentMatch::Exact,
-            // The fast path has already found that the segment does not fit the connection.
+            // The fast path has already found that the segment does not fit this connection.
             Some(FlowTarget::Connection(_)) => false,
             None if self.cookie_completed(now, arrival, context.link).is_some() => {
                 return SegmentMatch::Exact;
@@ -157,8 +159,8 @@ impl Tcp {
             Some(FlowTarget::HalfOpen(index))
                 if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
             {
-                // The reset may be for this handshake or for a connection on another core, so it
-                // ends both.
+                // The reset may be for this handshake, or for a connection on another core. So it
+                // ends this handshake, and goes round the other cores too.
                 self.half_open.remove(HalfOpenId(index), caller);
                 self.handshake_removed(&caller.flow, context.other_cores);
                 return SegmentMatch::None;
@@ -214,8 +216,8 @@ impl Tcp {
         self.act(now, connection, &actions, Some((segment, place)), &mut link.counters, events);
     }
 
-    /// Reports to the user what an event did to a connection, and touches the connection if it has
-    /// output.
+    /// Reports the effects of an event on a connection to the user. Touches the connection if it
+    /// has output.
     #[inline(always)]
     fn act(
         &mut self,
@@ -240,8 +242,8 @@ impl Tcp {
             let data = place.part(actions.data.start, actions.data.len());
             match data {
                 DatagramPlace::Frame(bytes) => tell(Event::Data { connection, bytes }),
-                // Only bytes of the frame itself can be lent. Reassembled bytes are buffered, as if
-                // the user had not consumed them.
+                // Events can refer only to bytes of the frame. Reassembled bytes are buffered, as
+                // if the user had not consumed them.
                 DatagramPlace::Reassembled(_) => {
                     let (Some(bytes), Some(found)) = (
                         segment.payload.get(actions.data.clone()),
@@ -271,16 +273,16 @@ impl Tcp {
             found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
-        // A user that gets data usually answers. Segments without data are nearly always
-        // acknowledgments, which often leave the connection at rest.
+        // A user that gets data usually sends an answer. Segments without data are nearly always
+        // acknowledgments, after which the connection often has nothing to do.
         let is_at_rest = |found: &TcpConnection| found.tcb.is_at_rest(now, found.armed_for);
         if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(is_at_rest) {
             self.touch(connection);
         }
     }
 
-    /// Handles the deadline that was set for a connection; the deadline of the TCB may be later.
-    /// Kept out of line, because most turns have no deadline and should not pay for one.
+    /// Handles the deadline in the delay queue. The deadline of the TCB may be later. The function
+    /// is not inlined, because most turns have no deadline and should not pay for it.
     #[inline(never)]
     pub(super) fn connection_due(
         &mut self,
@@ -333,7 +335,7 @@ impl Tcp {
         }
     }
 
-    /// Handles a segment without a connection that is not a SYN: it completes a handshake by
+    /// Handles a segment without a connection that is not a SYN. It completes a handshake by
     /// cookie, or is refused.
     fn stray_arrived(
         &mut self,
@@ -367,8 +369,8 @@ impl Tcp {
         }
     }
 
-    /// Handles a segment that came from another hardware address than the connection sends to. The
-    /// neighbour cache decides which address is right.
+    /// Handles a segment that came from another hardware address than the address that the
+    /// connection sends to. The neighbour cache decides which of them is right.
     fn peer_hardware_changed(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("the connection has just received a segment")
@@ -381,9 +383,9 @@ impl Tcp {
     /// Handles an ICMP error about a segment that allegedly came from this machine. Returns false
     /// if the flow of the segment is unknown.
     ///
-    /// The report is only a hint: it closes no established connection, and retransmission finds out
-    /// whether it is true (RFC 5927 §4). It takes effect only if the reported segment is in flight.
-    /// Then it lowers the path MTU, or ends a refused attempt to connect.
+    /// The report is only a hint: it never closes an established connection. Retransmission finds
+    /// out whether the report is true (RFC 5927 §4). The report counts only if the reported segment
+    /// is in flight. Then it lowers the path MTU, or ends an attempt to connect.
     pub(crate) fn icmp_report_arrived(
         &mut self,
         now: Instant,

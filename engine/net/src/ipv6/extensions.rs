@@ -149,8 +149,8 @@ fn walk_headers(packet: &[u8], first: u8, first_named_at: usize, first_at: usize
     }
 }
 
-/// The protocol above IPv6, and the offset of its header. Stops at an incomplete header, and
-/// ignores errors in complete ones. A fragment that is not the first has no such protocol.
+/// The protocol above IPv6, and the offset of its header. The walk stops at an incomplete header,
+/// and ignores errors in complete headers. Only the first fragment of a packet has such a protocol.
 pub(crate) fn upper(packet: &[u8], first: u8, first_at: usize) -> (u8, usize) {
     let (mut kind, mut at) = (first, first_at);
     for _ in 0..HEADERS_MAX {

@@ -1,5 +1,5 @@
-//! Messages from other cores, and frames that are for other cores. [`crate::cores`] keeps the state
-//! of the other cores, and the messages that are queued for them.
+//! Messages from other cores, and frames for other cores. [`crate::cores`] stores the state of the
+//! other cores, and the queues of messages for them.
 
 use machine::{Checksum, CoreId, Frame, Instant};
 use sometimes::sometimes;
@@ -14,8 +14,8 @@ use crate::event::Events;
 use crate::icmp::IcmpReport;
 
 impl Net {
-    /// Finishes with a frame after the user has handled its events. Passes the frame on if `route`
-    /// says so. Otherwise returns it for [`machine::Machine::give_back`].
+    /// Ends the handling of a frame, after the user has handled its events. Passes the frame on if
+    /// `route` requires this. Otherwise returns it for [`machine::Machine::give_back`].
     #[inline]
     pub fn frame_handled(&mut self, frame: Frame, route: Route) -> Option<Frame> {
         match route {
@@ -61,8 +61,9 @@ impl Net {
         Arrived(Contents::Nothing)
     }
 
-    /// Finishes with a message after the user has handled its events. Returns a frame for
-    /// [`machine::Machine::give_back`] if a buffer of this core's card has returned.
+    /// Ends the handling of a message, after the user has handled its events. If the message has
+    /// returned a buffer of this core's card, returns the buffer as a frame for
+    /// [`machine::Machine::give_back`].
     pub fn message_handled(&mut self, arrived: Arrived) -> Option<Frame> {
         match arrived.0 {
             Contents::Nothing => None,
@@ -118,8 +119,8 @@ impl Net {
         if self.is_forwarded() { Route::Onward } else { Route::Here }
     }
 
-    /// The state shared with the other cores. Panics on a machine with one core, which gets no
-    /// messages.
+    /// The state that is shared with the other cores. Panics on a machine with one core, because no
+    /// messages arrive there.
     fn shared_state(&mut self) -> &mut MulticoreState {
         match &mut self.other_cores {
             Some(other_cores) => other_cores,
@@ -154,10 +155,9 @@ impl Net {
             unreachable!("a core that is alone gets no frames from others")
         };
         other_cores.passed_arrived(now, &passed);
-        // The other core's turn may have begun later than this core's turn.
+        // The turn of the other core may have begun later than the turn of this core.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
-        // A segment that goes round the cores is counted only on the core with the card that
-        // received it.
+        // A segment that goes round the cores is counted once: on the core whose card received it.
         let segments_in = self.link.counters.of(Counter::SegmentsIn);
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
         self.process_frame_multicore(now, passed.frame.bytes(), verified, events);
@@ -171,7 +171,7 @@ impl Net {
     }
 
     /// Handles a report of a host or router about a segment of ours. If this core does not know the
-    /// connection, the other cores get the report.
+    /// segment's connection, the report is passed to the other cores.
     pub(super) fn icmp_report_arrived(
         &mut self,
         now: Instant,

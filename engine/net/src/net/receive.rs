@@ -30,7 +30,7 @@ const LENGTH_AT: usize = 4;
 
 impl Net {
     /// Handles a received frame. Adds its events to `events`, which must be empty. The bytes of
-    /// [`Event::Data`] are in the frame. The caller then passes the frame to
+    /// [`Event::Data`] are in the frame. After the events, the caller passes the frame to
     /// [`Net::frame_handled`].
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.link.counters.count(Counter::FramesIn);
@@ -43,7 +43,7 @@ impl Net {
     }
 
     /// Processes a frame on this core. `verified`: the card has verified the transport checksum.
-    /// Inlined into both callers, so that a machine with one core pays for no call.
+    /// The function is inlined into both callers, so that a machine with one core pays for no call.
     #[inline(always)]
     pub(super) fn process_frame(
         &mut self,
@@ -121,8 +121,8 @@ impl Net {
             return;
         }
         let addressee = self.link.interface.addressee(ip.destination);
-        // Before we have an address, DHCP servers send to the address that they are about to
-        // assign.
+        // While we have no address, DHCP servers send to the address that they are about to assign
+        // to us.
         let for_dhcp = self.link.interface.address.is_none()
             && self.dhcp.is_some()
             && ip.protocol == PROTOCOL_UDP;
@@ -191,7 +191,7 @@ impl Net {
         let Some(payload) = whole.buffer.get(..whole.length) else {
             unreachable!("the length is at most the buffer's")
         };
-        // The card verified the checksum of one fragment only, not of the whole datagram.
+        // The card has verified the checksum of one fragment, but not of the whole datagram.
         let received =
             InPacket { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
@@ -371,8 +371,8 @@ impl Net {
         );
     }
 
-    /// Handles a packet after a walk through its extension headers. `received` lacks the results of
-    /// the walk.
+    /// Handles a packet after the walk through its extension headers. The fields of `received` do
+    /// not contain the results of the walk.
     #[inline]
     fn walked(
         &mut self,
@@ -439,7 +439,7 @@ impl Net {
         } else if fragment.offset == 0
             && walk(payload, fragment.next_header, 0, 0) == Walked::Truncated
         {
-            // The first fragment must contain all headers, so that middleboxes can see them (RFC
+            // The first fragment must contain all headers, because middleboxes must see them (RFC
             // 7112).
             Some(Problem::new(Problem::INCOMPLETE, 0))
         } else {
@@ -492,7 +492,7 @@ impl Net {
                     events,
                 );
             }
-            // A fragment inside a reassembled packet has no use.
+            // A reassembled packet must not contain another fragment.
             _ => self.link.counters.count(Counter::DroppedMalformed),
         }
     }

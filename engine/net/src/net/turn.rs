@@ -1,5 +1,5 @@
-//! The network's part in two phases of a turn. The deadlines phase handles everything that waits
-//! for a time. The out phase hands all pending output to the card.
+//! The network's part in two phases of a turn. In the deadlines phase, the network handles
+//! everything whose time has come. In the out phase, it passes all pending output to the card.
 
 use core::net::{Ipv4Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::event::Events;
 use crate::tcp::CardFull;
 use crate::udp;
 
-/// How much of the pending output the out phase has handed to the card.
+/// The amount of pending output that the out phase has passed to the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputProgress {
     /// All output that may be sent now.
@@ -38,8 +38,8 @@ impl Net {
         self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
     }
 
-    /// When to call [`Net::deadlines_expired`] and [`Net::output`] if no frame arrives before. It
-    /// is never later than needed, and sometimes earlier.
+    /// When to call [`Net::deadlines_expired`] and [`Net::output`] if no frame arrives before. The
+    /// time is never too late, and sometimes earlier than needed.
     pub fn next_deadline(&self) -> Option<Instant> {
         let timers_at = if self.has_changed() { self.next_timer() } else { self.timers_at };
         let next = self.tcp.next_deadline().min(timers_at);
@@ -112,7 +112,7 @@ impl Net {
         match result {
             Ok(()) if !self.tcp.wants_output() => OutputProgress::All,
             Ok(()) => OutputProgress::More,
-            // Handshake output reports a full card when the budget is spent.
+            // The output of handshakes reports a full card also when the budget is spent.
             Err(CardFull) if budget.is_spent() => OutputProgress::More,
             Err(CardFull) => {
                 self.link.counters.count(Counter::CardFull);
@@ -142,7 +142,8 @@ impl Net {
             };
             let source = SocketAddr::from((request.source, CLIENT_PORT));
             let to = SocketAddr::from((request.server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT));
-            // A message without room or route is sent again when its retransmission wait is over.
+            // If the message finds no room or route, the client sends it again after the wait for
+            // an answer.
             let _ = udp::send(&mut self.link, now, source, to, request.len(), |bytes| {
                 request.emit(bytes)
             });

@@ -8,8 +8,8 @@
 //! Invariants:
 //! - A block in `free` is not shared. A block in `retired` may still be read by the card.
 //! - Sending leaves [`RECEIVE_RESERVE`] blocks free. So the unconsumed part of one received frame
-//!   can always be stored, even if the same session has just queued a reply. So no received bytes
-//!   are lost that we are about to acknowledge.
+//!   can always be stored, even if the same session has just queued a reply. Therefore no received
+//!   bytes are lost that we are about to acknowledge.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

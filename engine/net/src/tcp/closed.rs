@@ -5,7 +5,8 @@ use super::sequence::SequenceNumber;
 
 /// The reset for a segment without a connection. `None` for a reset, which is never answered.
 ///
-/// The caller limits the rate: each reset tells a scanner something, and costs a frame.
+/// The caller must limit the rate: each reset costs a frame, and tells a port scanner that the port
+/// is closed.
 pub fn reset_for(segment: &SegmentRepr<'_>) -> Option<SegmentToSend> {
     if segment.flags.has(TcpFlags::RST) {
         return None;

@@ -1,6 +1,6 @@
-//! Congestion control: how much data may be in flight. Slow start (RFC 5681, RFC 9406) begins with
-//! the initial window of RFC 6928, and CUBIC (RFC 9438) follows. During loss recovery the rate
-//! falls proportionally (PRR, RFC 6937).
+//! Congestion control: the amount of data that may be in flight. Slow start (RFC 5681, RFC 9406)
+//! begins with the initial window of RFC 6928, and CUBIC (RFC 9438) follows. During loss recovery,
+//! the rate falls in proportion to the data that arrives (PRR, RFC 6937).
 //!
 //! `tcb::loss` detects losses and calls this module.
 //!
@@ -25,8 +25,8 @@ const SLOW_START_SEGMENTS: u32 = 8;
 pub(super) struct Congestion {
     window: u32,
     slow_start_threshold: u32,
-    /// The window before the last loss, reduced to leave other flows a share: W_max. Zero before
-    /// the first loss.
+    /// W_max: the window before the last loss. It is reduced if other flows need a share. Zero
+    /// before the first loss.
     peak: u32,
 }
 
@@ -72,8 +72,8 @@ impl Congestion {
         self.window
     }
 
-    /// Whether no loss has happened yet: slow start continues until a loss, or until the path is
-    /// found to be full.
+    /// Whether no loss has happened yet. The first slow start continues until a loss, or until the
+    /// path is found to be full.
     #[inline]
     pub(super) fn is_in_first_slow_start(&self) -> bool {
         self.slow_start_threshold == u32::MAX
@@ -110,10 +110,10 @@ impl Congestion {
         self.window = self.window.saturating_add(by).min(WINDOW_MAX);
     }
 
-    /// Handles a loss, or congestion that a router reported: lowers the threshold (RFC 9438 §4.6)
-    /// and stores the peak. The peak is reduced if the previous one was higher, because other flows
-    /// have joined (§4.7). `flight`: bytes in flight. Bytes beyond the window
-    /// do not count.
+    /// Handles a loss, or congestion that a router has reported. Lowers the threshold (RFC 9438
+    /// §4.6) and stores the peak. If the previous peak was higher, other flows have joined, so the
+    /// stored peak is reduced (§4.7). `flight`: bytes in flight. Bytes beyond the window do not
+    /// count.
     pub(super) fn lower(&mut self, flight: u32, mss: u32) {
         let used = flight.min(self.window);
         let kept = u64::from(used) * u64::from(BETA_TENTHS) / 10;

@@ -1,12 +1,12 @@
-//! The CUBIC curve in integer arithmetic (RFC 9438 §4.2, §4.3). After a loss the window rises
-//! quickly to near its former size, stays there for a while, and then probes for more. On long
-//! paths it is faster than Reno, and on short paths it is never slower.
+//! The CUBIC curve in integer arithmetic (RFC 9438 §4.2, §4.3). After a loss, the window quickly
+//! rises to nearly its former size, stays there for a while, and then grows further. On long paths
+//! it grows faster than with Reno, and on short paths never slower.
 //!
 //! An epoch begins with the first growth after a loss, or after a pause in which the session sent
 //! less than the window allowed. The epoch is a part of the send queue, which a connection has only
-//! while bytes are queued or in flight. So the epoch ends when everything is acknowledged, and a
-//! pause never counts as time in which the path was probed (§5.8). Times are in milliseconds,
-//! windows in bytes.
+//! while bytes are queued or in flight. So the epoch ends when everything is acknowledged. A pause
+//! never counts as time in which the window could grow (§5.8). Times are in milliseconds, windows
+//! in bytes.
 
 use machine::Instant;
 
@@ -83,8 +83,8 @@ impl Epoch {
         };
     }
 
-    /// Updates the estimate of Reno's window. Until that window reaches its former size, its growth
-    /// is scaled to make up for the smaller reduction (§4.3).
+    /// Updates the estimate of Reno's window. Until this window has its former size, it grows
+    /// faster, to compensate for the smaller reduction (§4.3).
     fn climb_like_reno(&mut self, window: u32, peak: u32, bytes: u32, mss: u32) {
         let step = ((u64::from(mss) * u64::from(bytes)) << 10) / u64::from(window.max(1));
         let has_caught_up = self.reno >> 10 >= u64::from(peak);

@@ -1,7 +1,7 @@
-//! Explicit congestion notification (RFC 3168): routers mark packets that they would otherwise
-//! drop, and the receiver echoes the mark until the sender has slowed down.
-//! - Our first SYN proposes ECN. A retransmitted SYN does not, because a broken middlebox may have
-//!   dropped the first SYN because of ECN (§6.1.1.1). A peer's proposal is always accepted.
+//! Explicit congestion notification (RFC 3168). A router marks a packet instead of dropping it. The
+//! receiver echoes the mark until the sender has reduced its window.
+//! - Our first SYN proposes ECN. A retransmitted SYN does not, because a broken middlebox may drop
+//!   SYNs that propose ECN (§6.1.1.1). A peer's proposal is always accepted.
 //! - Only new data is sent as ECN-capable: no acknowledgments, retransmissions or probes (§6.1.4 to
 //!   §6.1.6).
 //! - Every segment echoes a mark until the peer reports that it has reduced its window.
@@ -11,7 +11,8 @@ use super::segment::{SegmentRepr, TcpFlags};
 use super::state::{State, TcpFeatures};
 
 /// The ECN features that a SYN or SYN-ACK agrees to. A SYN-ACK that sets both bits only mirrors our
-/// SYN. `proposed`: the features that we proposed; `attempts`: how often our SYN was retransmitted.
+/// SYN, and does not agree. `proposed`: the features that we proposed. `attempts`: how often our
+/// SYN was retransmitted.
 pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: TcpFeatures, attempts: u8) -> TcpFeatures {
     let both = TcpFlags::ECE.with(TcpFlags::CWR);
     let agrees = if syn.flags.has(TcpFlags::ACK) {
@@ -21,8 +22,8 @@ pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: TcpFeatures, attempts: u8)
     } else {
         syn.flags.has(both)
     };
-    // If our SYN was retransmitted without ECN, our data is not ECN-capable, but we still echo
-    // marks (§6.1.1).
+    // If our SYN was retransmitted without ECN, our data is not ECN-capable. But we still echo marks
+    // (§6.1.1).
     TcpFeatures::ECN.given(agrees).and(TcpFeatures::ECN_DATA.given(agrees && attempts == 0))
 }
 

@@ -52,9 +52,10 @@ pub(super) fn mss_agreed(ours: u16, theirs: Option<u16>) -> u16 {
 }
 
 /// Chooses unpredictable initial sequence numbers: a clock with ticks of 4 µs plus a keyed hash of
-/// the connection's addresses and ports (RFC 6528). The clock keeps a new connection of the same
-/// four-tuple ahead of the old one. Another part of the hash is the timestamp offset, which is the
-/// same for all connections of the four-tuple (RFC 7323 §5.4).
+/// the connection's addresses and ports (RFC 6528). Because of the clock, the numbers of a new
+/// connection are beyond those of an old connection with the same four-tuple. Another part of the
+/// hash is the timestamp offset. It is the same for all connections of the four-tuple (RFC 7323
+/// §5.4).
 #[derive(Clone, Copy)]
 pub struct InitialSequences {
     hasher: SipHasher24,
@@ -86,8 +87,8 @@ impl InitialSequences {
     }
 
     /// As [`InitialSequences::next`], for a connection that follows another connection with the
-    /// same key. The previous connection has used all numbers before `snd_nxt`. If it sent faster
-    /// than the clock ticks, it is ahead of the clock (RFC 1122 §4.2.2.13).
+    /// same key. The previous connection has used all numbers before `snd_nxt`. These may be ahead
+    /// of the clock, if the connection sent faster than the clock ticks (RFC 1122 §4.2.2.13).
     pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> InitialNumbers {
         let next = self.next(now, key);
         let ahead = snd_nxt + 1 + (next.iss.0 >> 16);

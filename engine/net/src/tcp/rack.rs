@@ -1,13 +1,13 @@
 //! RACK: a segment is lost if another segment that was sent sufficiently later has arrived (RFC
 //! 8985 §6).
 //!
-//! Time decides, not a count of duplicates. The reordering window adapts to the network. It is zero
-//! once a loss is known or three segments have arrived out of order, as long as the network has not
-//! reordered. Otherwise it is a quarter of the minimum round trip, and more for each duplicate that
-//! the peer reports.
+//! Time decides, not the number of duplicates. The reordering window is the time that a segment may
+//! be late before it counts as lost. It is zero if a loss is known or three segments have arrived
+//! out of order, unless the network has reordered segments. Otherwise it is a quarter of the
+//! minimum round trip, and longer after each duplicate that the peer reports.
 //!
-//! All of this is part of the borrowed send queue. It is dropped when nothing is in flight; a
-//! connection that starts to send again learns the path again within a round trip.
+//! All of this is part of the borrowed send queue, and is dropped when nothing is in flight. A
+//! connection that sends again learns the path again within a round trip.
 
 use machine::Micros;
 
@@ -64,7 +64,8 @@ impl Rack {
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
         if run.ambiguous && round_trip < self.round_trip_min.min(smoothed) {
-            // The first copy probably arrived: nothing is known of the second.
+            // An arrival this soon is probably that of the first copy. It says nothing about the
+            // second copy.
             return;
         }
         if !self.is_known {
@@ -93,7 +94,8 @@ impl Rack {
         self.has_reordered
     }
 
-    /// Whether the run was sent after the most recently sent run that has arrived.
+    /// Whether the run was sent later than the run in `self`, the most recently sent run that has
+    /// arrived.
     fn is_after(&self, run: &Run) -> bool {
         let later = run.sent_at.wrapping_sub(self.sent_at) as i32;
         later > 0 || (later == 0 && run.end.is_after(self.end))
@@ -127,7 +129,7 @@ impl Rack {
     }
 
     /// Records that bytes marked lost have arrived after all, later than bytes that were sent after
-    /// them.
+    /// them. So the network reorders.
     pub(super) fn overtaken(&mut self) {
         self.has_reordered = true;
     }

@@ -1,13 +1,13 @@
-//! One connection: its state, and how it opens and closes. `session` has the operations of the
-//! session, `arrival` and `loss` handle received segments, `output` sends, and `timers` handles
-//! deadlines.
+//! One connection: its state, and how it opens and closes. Other files have the rest: `session` the
+//! operations of the session, `arrival` and `loss` the handling of segments, `output` the sending,
+//! and `timers` the deadlines.
 //!
 //! Invariants (see [`Tcb::assert_invariants`]):
-//! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`: the flight in the
-//!   send queue knows what must be retransmitted.
+//! - `snd_una <= snd_max <= snd_una + queued + 1`. SND.NXT is always `snd_max`, because the flight
+//!   in the send queue records what must be retransmitted.
 //! - The send queue's first byte has the number `snd_una`, from the end of the handshake until our
 //!   FIN is acknowledged.
-//! - Without queued bytes there is no send queue; without kept bytes there is no receive queue.
+//! - Without queued bytes there is no send queue. Without kept bytes there is no receive queue.
 //! - A connection with the `state` `Closed` or `TimeWait` owes at most one last segment.
 
 mod arrival;
@@ -46,7 +46,7 @@ pub struct Tcb {
     send_queue: Option<Box<SendQueue>>,
     receive_queue: Option<Box<ReceiveQueue>>,
     snd_una: SequenceNumber,
-    /// The number after the highest number that was ever sent.
+    /// The number after the highest number that was ever sent: SND.MAX.
     snd_max: SequenceNumber,
     /// The peer's window in bytes, and the largest window that the peer ever offered.
     snd_wnd: u32,
@@ -82,7 +82,7 @@ pub struct Tcb {
     state: State,
     /// The shift of the peer's windows.
     peer_shift: u8,
-    /// How often the timeout was doubled; reset by the next valid sample (Karn).
+    /// How often the timeout was doubled. The next valid sample resets this number (Karn).
     backoff: u8,
     /// Consecutive timeouts or probes without an answer.
     attempts: u8,
@@ -219,14 +219,14 @@ impl Tcb {
         actions
     }
 
-    /// Whether `output` must be called: there is something to send now, or something that may not
-    /// be sent yet and no timer runs for it.
+    /// Whether `output` must be called. Something can be sent now, or something waits that may not
+    /// be sent yet and has no timer.
     pub fn wants_output(&self) -> bool {
         self.has_output_now() || (self.has_unsent() && !self.timers.retransmit.is_set())
     }
 
-    /// Whether the connection needs no call before `called_at`, when it will be called anyway.
-    /// False negatives are possible: then [`Tcb::output`] finds nothing to do.
+    /// Whether the connection needs no call before `called_at`, when it will be called anyway. The
+    /// answer may be false without need. Then [`Tcb::output`] finds nothing to do.
     #[inline]
     pub fn is_at_rest(&self, now: Instant, called_at: Instant) -> bool {
         matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
@@ -268,7 +268,7 @@ impl Tcb {
         }
     }
 
-    /// Closes the connection: nothing more is sent, and the session is told the reason.
+    /// Closes the connection: sends nothing more, and tells the session the reason.
     fn finish(&mut self, reason: CloseReason, pools: &mut Pools, actions: &mut Actions) {
         self.enter_closed(pools);
         actions.closed = Some(reason);
@@ -380,13 +380,13 @@ impl Tcb {
         self.receive.reported = self.receive.nxt;
     }
 
-    /// Whether the peer of this connection may have sent the segment, now or a while ago. Its
-    /// sequence number must be in our window, or at most one window before it. Its acknowledgment
+    /// Whether the peer of this connection may have sent the segment, now or a while ago. The
+    /// sequence number must be in our window, or at most one window before it. The acknowledgment
     /// must be at most SND.MAX, and at most one window before SND.UNA (RFC 5961 §5.2). Any other
-    /// segment is for another connection, or forged.
+    /// segment is for another connection, or is forged.
     // A peer that has restarted may connect again from the same port, through another queue of the
     // card. Then one core has the connection that the peer has forgotten, and another core has the
-    // new one. The sequence numbers distinguish their segments.
+    // new connection. The sequence numbers distinguish their segments.
     #[inline]
     pub(crate) fn may_be_meant(&self, segment: &SegmentRepr<'_>) -> bool {
         if matches!(self.state, State::Closed | State::SynSent) || segment.flags.opens() {
@@ -401,9 +401,9 @@ impl Tcb {
     }
 
     /// Handles a router's report that the segment at `sequence` was too long for a link (RFC 1191).
-    /// A payload of `mss` bytes would have fitted. The report counts only for data in flight, and
-    /// never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in smaller
-    /// segments; no congestion is inferred.
+    /// A payload of `mss` bytes would have fitted. The report counts only if the segment is in
+    /// flight, and never lowers the MSS below [`MSS_DEFAULT`]. Data in flight is sent again in
+    /// smaller segments, but does not count as lost by congestion.
     pub fn path_narrowed(&mut self, sequence: SequenceNumber, mss: u16) {
         let is_on_the_way = sequence.since(self.snd_una) < self.snd_max.since(self.snd_una);
         if is_on_the_way
@@ -434,8 +434,8 @@ impl Tcb {
         is_shorter
     }
 
-    /// Handles a router's report that the segment at `sequence` is refused for good. It ends an
-    /// attempt to connect if the segment is our SYN.
+    /// Handles a router's report that the segment at `sequence` is refused for good. If this
+    /// segment is our SYN, the attempt to connect ends.
     pub fn connect_refused_by_path(
         &mut self,
         sequence: SequenceNumber,

@@ -1,4 +1,5 @@
-//! Bit rot, misdirected writes, lost journals, foreign and newer disks, failing devices.
+//! Bit rot, misdirected writes, lost journals, failing devices, and disks of other or later
+//! formats.
 
 use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};

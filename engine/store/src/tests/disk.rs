@@ -15,8 +15,8 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 type SectorBytes = [u8; SECTOR_BYTES];
 
-/// A durable sector. A sector with words that count up by one is stored as its first word. So a
-/// disk of many gigabytes fits into memory if bodies have such octets.
+/// A durable sector. If the words of a sector count up by one, only the first word is stored. With
+/// bodies of such octets, a disk of many gigabytes fits into memory.
 #[derive(Clone)]
 enum Durable {
     Counting(u64),
@@ -53,8 +53,8 @@ struct Volatile {
     sector: u64,
     bytes: Box<[u8]>,
     completed: Option<u64>,
-    /// The time at which the device reported a failure of the write. Until durable data replaces
-    /// the write, a cut may still bring it back.
+    /// The time at which the device reported a failure of the write. A cut may still bring the
+    /// write back, until durable data replaces it.
     failed: Option<u64>,
 }
 
@@ -274,8 +274,8 @@ impl TestDisk {
         Ok(())
     }
 
-    /// Applies the effect of failed writes, sector by sector. A sector is in the device's cache
-    /// like others, or on the disk, or lost, or a later cut brings it back.
+    /// Decides the effect of failed writes, sector by sector: a sector may be in the device's
+    /// cache, be on the disk, be lost, or reappear at a later cut.
     fn fail_by_dice(&mut self) {
         let (failed, left): (Vec<_>, Vec<_>) = self
             .volatile
@@ -410,7 +410,7 @@ impl TestDisk {
                 versions.entry(number).or_default().push(bytes.try_into().unwrap());
             }
         }
-        // Some cuts lose almost nothing, some almost everything, some tear.
+        // This cut loses almost nothing or almost everything, or it tears writes.
         let mood = self.dice.below(4);
         for (number, versions) in versions {
             let version = versions[self.dice.below(versions.len() as u64) as usize];

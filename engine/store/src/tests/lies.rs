@@ -1,4 +1,5 @@
-//! Disks with right hashes and impossible contents: no computation with their numbers overflows.
+//! Disks with right hashes and impossible contents. No computation with the numbers on such a disk
+//! overflows.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};

@@ -1,5 +1,5 @@
-//! After a failed write or flush the store serves again when the disk works, and the failed changes
-//! never come back.
+//! After a failed write or flush, the store serves again as soon as the disk works. The failed
+//! changes never reappear.
 
 use super::disk::{Cut, CutEffect, TestDisk};
 use super::model::World;
@@ -64,7 +64,7 @@ fn failed_group_on_the_disk_never_counts() {
         fail(&mut rig, (false, false));
         retry(&mut rig);
         assert!(rig.serving());
-        // Nothing was written after the retry. Only the fence keeps the failed group from
+        // Nothing was written after the retry. So only the fence prevents the failed group from
         // continuing the journal.
         for _ in 0..3 {
             rig = rig.cut(Cut::Dice);
@@ -76,7 +76,8 @@ fn failed_group_on_the_disk_never_counts() {
     assert_eq!(refused, 60);
 }
 
-/// A lost write of a fence's copy leaves the earlier bytes in its place.
+/// If the write of a fence's second copy is lost, the place still has the bytes of the failed
+/// group.
 #[test]
 fn block_copy_beside_its_fence_is_rejected() {
     for copy in 0..2 {
@@ -138,7 +139,7 @@ fn durable_superblock_is_not_overwritten() {
 }
 
 /// A core may serve again before the disk owner does. It gets no segment that a group without a
-/// fence may name.
+/// fence on the disk may name.
 #[test]
 fn no_space_is_lent_before_the_disk_serves_again() {
     let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);

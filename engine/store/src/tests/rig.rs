@@ -1,4 +1,4 @@
-//! A store on a test disk, or the stores of several cores, run turn by turn.
+//! The store on a test disk, or the stores of several cores. A test runs them turn by turn.
 
 use super::disk::{Cut, TestDisk};
 use crate::account::{NewAccount, NewPassword};
@@ -175,13 +175,13 @@ impl Rig {
                 client.take_over(share);
                 self.clients.push(client);
             }
-            // Cores without a share have no store, and do not count from now on.
+            // Cores without a share have no store, so they do not count any longer.
             self.cores = owners.count();
         }
     }
 
-    /// Delivers some of the requests and notices between cores, chosen by dice. Later calls deliver
-    /// the others.
+    /// Delivers some of the requests and notices between cores, which dice select. Later calls
+    /// deliver the others.
     fn carry(&mut self) {
         for (client, core) in self.clients.iter_mut().zip(1..) {
             while !self.disk.dice.one_in(8)
@@ -250,7 +250,7 @@ impl Rig {
                 self.exchange();
             }
             idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
-            // Notices that were delivered at the end of a turn need another turn.
+            // The last turn may have delivered notices, which need another turn.
             if idle > usize::from(!self.clients.is_empty()) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Versions of the superblock: a version is needed only until the next version is durable. No
+//! Versions of the superblock. A version is needed only until the next version is durable. No
 //! version is written while the version before it may be lost.
 
 use super::disk::{Cut, CutEffect};
@@ -70,8 +70,9 @@ fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u6
     }
 }
 
-/// The power fails when a root has moved, while the previous version still refers to the segments
-/// before the new root. The next life uses these segments, and then the newest version is lost.
+/// A root has moved, and the previous version still refers to the segments before the new root.
+/// Then the power fails. The next life uses these segments, and after that the newest version is
+/// lost.
 #[test]
 fn no_single_superblock_version_is_needed_after_a_root_moved() {
     let mut rig = Rig::new(2 * MIB);
@@ -135,8 +136,8 @@ fn no_single_superblock_version_is_needed_after_a_root_moved() {
     );
 }
 
-/// The machine restarts while a root moves, and the device keeps its power and its cache. Then the
-/// power fails while the disk is opened, and all unflushed slots are torn.
+/// The machine restarts while a root moves, but the device keeps its power and its cache. Then the
+/// power fails while the disk is being opened, and all unflushed slots are torn.
 #[test]
 fn no_superblock_is_written_before_the_current_is_durable() {
     let mut rig = Rig::new(2 * MIB);
@@ -169,7 +170,7 @@ fn no_superblock_is_written_before_the_current_is_durable() {
     assert!(renewed > 4, "{renewed} times a slot was not flushed");
 }
 
-/// An unreadable slot may have a version of format 3, and be readable later.
+/// A slot that is unreadable now may have a version of format 3, and may be readable later.
 #[test]
 fn lost_slot_causes_a_rewrite_of_all_slots_before_serving() {
     let mut rig = Rig::new(2 * MIB);

@@ -108,8 +108,8 @@ fn recovery_lowers_the_rate_evenly_to_the_threshold() {
     assert!((13_000..=14_000).contains(&pipe), "{pipe}");
 }
 
-/// RFC 6937 §3.1 after the loss of most of the window: one segment more is sent than arrives, up to
-/// the threshold.
+/// RFC 6937 §3.1 after the loss of most of the window: for each segment that arrives, up to two are
+/// sent, until the window reaches the threshold.
 #[test]
 fn after_heavy_loss_the_rate_climbs_back_to_the_threshold() {
     let mut congestion = Congestion::new(MSS, false);

@@ -417,7 +417,7 @@ impl Conversation {
         self
     }
 
-    /// A connection at rest has no output, has not ended, and is called before its deadline.
+    /// A connection at rest has no output, has not ended, and will be called before its deadline.
     fn rests_only_when_all_is_done(&self) {
         let Conversation { tcb, now, .. } = self;
         if tcb.is_at_rest(*now, Instant::START) {
