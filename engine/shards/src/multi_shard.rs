@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - When all parts have ended, the end is reported: delivered if all are, otherwise refused.
-//! - If a part is refused before all are prepared, the message is refused. No part is ever visible.
+//! - If a part is refused before all are prepared, the message is, and no part is ever visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
