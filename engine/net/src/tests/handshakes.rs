@@ -472,7 +472,7 @@ fn a_silent_peer_times_out_and_the_user_is_told() {
 }
 
 #[test]
-fn icmp_errors_end_no_connection() {
+fn icmp_errors_end_no_established_connection() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
