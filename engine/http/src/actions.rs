@@ -37,13 +37,13 @@ pub trait Actions: Outlet {
     fn may_keep(&self, bytes: usize) -> bool;
 
     /// A request for a handler has arrived. The handler returns its reply if it knows the reply at
-    /// once. Otherwise it calls [`crate::Session::replied`] later, or [`crate::Session::admitted`]
-    /// if it wants the body first, and never within this call. The session makes no other request
-    /// until then.
+    /// once. Otherwise it calls [`crate::Session::replied`] later. If it wants the body first, it
+    /// calls [`crate::Session::admitted`] later. It calls neither within this call. Until one of
+    /// these calls, the session passes no other request to the handler.
     fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply>;
 
-    /// The body of an admitted sender is complete. The request is passed once more. The handler
-    /// returns its reply, or replies later with [`crate::Session::replied`].
+    /// The body of an admitted request is complete. `question` is the same request again. The
+    /// handler returns its reply, or replies later with [`crate::Session::replied`].
     fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply>;
 
     /// A piece of the body that was admitted under `number` has arrived. The next piece follows
@@ -59,13 +59,13 @@ pub trait Actions: Outlet {
     fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply;
 
     /// The session no longer holds the body of an admission of `memory` bytes. The body was passed
-    /// on, or will not arrive. Called once for each admission.
+    /// to the handler, or will not arrive. Called once for each admission.
     fn released(&mut self, memory: usize);
 
     /// The client sets the pace of the open reply `number`, and has taken all its bytes, so more
-    /// can be sent. The handler must continue the reply with [`crate::Session::continue_reply`], or
-    /// end it, later and never within this call. Called once each time that the handler must
-    /// continue.
+    /// can be sent. Later, the handler must continue the reply with
+    /// [`crate::Session::continue_reply`] or end it, but never within this call. Called once each
+    /// time that the handler must continue.
     fn wanted(&mut self, number: u64);
 
     /// The open reply `number` has ended, or the body that was admitted under `number` will not

@@ -160,8 +160,8 @@ impl PendingResponse {
         PendingResponse { content: ResponseContent::Reply(Box::new(reply)), head_only, after }
     }
 
-    /// The answer that sends `reply` to the request `asked`. Reports it to `actions` for the access
-    /// log.
+    /// The answer that sends `reply` to the request `asked`. Also reports the answer to `actions`,
+    /// for the access log.
     pub(crate) fn from_reply(
         asked: &QueuedRequest,
         reply: Reply,
@@ -204,7 +204,7 @@ impl PendingResponse {
         matches!(&self.content, ResponseContent::Reply(reply) if reply.is_in_chunks())
     }
 
-    /// Adds bytes from the handler to the open reply `number`, before the reply is sent.
+    /// Adds bytes from the handler to the open reply `number`. The reply was not begun yet.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
         if let ResponseContent::Reply(reply) = &mut self.content {
             reply.say(number, bytes);
@@ -420,7 +420,7 @@ fn is_folder(path: &[u8], site: &Site) -> bool {
 fn moved(target: &[u8]) -> String {
     let target = core::str::from_utf8(target).unwrap_or_default();
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
-    // Two slashes at the start would name another host.
+    // A target with two slashes at the start would name another host.
     let path = path.strip_prefix('/').map_or(path, |rest| rest.trim_start_matches('/'));
     if path.contains("://") {
         alloc::format!("{path}/{query}")

@@ -65,8 +65,8 @@ pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> Conditi
     ConditionResult::Proceed
 }
 
-/// Whether `If-Range` allows a range response. If the client already has a part, that part must
-/// come from exactly this representation (RFC 9110 section 13.1.5).
+/// Whether `If-Range` allows a range response. The part that the client already has must come from
+/// exactly this representation (RFC 9110 section 13.1.5).
 pub(crate) fn allows_range(head: &RequestHead<'_, '_>, own: Selected<'_>) -> bool {
     match head.only(FieldName::IfRange) {
         Ok(None) => true,

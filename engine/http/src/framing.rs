@@ -32,8 +32,8 @@ impl BodyFraming {
                 decimal(length).map(BodyFraming::Length).ok_or(Status::BadRequest)
             }
             (Some(_), Some(_)) => Err(Status::BadRequest),
-            // HTTP/1.0 has no transfer codings. A proxy may have forwarded a field that it does not
-            // understand.
+            // HTTP/1.0 has no transfer codings. An old proxy may have forwarded the field without
+            // understanding it, so the end of the body is unknown.
             (Some(_), None) if head.version == Version::Http10 => Err(Status::BadRequest),
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
                 Ok(BodyFraming::Chunked(Chunked::new()))
@@ -77,9 +77,9 @@ impl BodyFraming {
     }
 }
 
-/// The status for an unsupported list of codings. If `chunked` is last and occurs once, the list is
-/// valid, and its other codings are not implemented. Otherwise the list does not say where the body
-/// ends.
+/// The status for an unsupported list of codings. If `chunked` is the last coding and occurs once,
+/// the list is valid, and its other codings are not implemented: 501. Otherwise the list does not
+/// say where the body ends: 400.
 fn unknown_coding(coding: &[u8]) -> Status {
     let is_chunked = |item: &[u8]| item.eq_ignore_ascii_case(b"chunked");
     let last = list(coding).last().is_some_and(is_chunked);

@@ -10,14 +10,14 @@
 //!   again. The session takes bodies as they arrive, and keeps a body only if the handler has
 //!   admitted it.
 //! - A stream is kept only while it waits for something. At most 100 streams are kept.
-//! - Frames that cost the server work without any use to the client are charged to a budget
+//! - Frames that cost the server work and are of no use to the client are charged to a budget
 //!   (`flood_budget`).
 //! - Streams send in turn, one frame each, as far as their windows, the window of the connection
 //!   and its buffer space allow.
 //!
 //! Push and priorities are absent on purpose. RFC 9113 has dropped priorities. The test tool h2spec
-//! tests the older RFC 7540. Two of its 145 checks fail. Both test streams that depend on
-//! themselves.
+//! tests the older RFC 7540. Two of its 145 checks fail: both test the priority of a stream that
+//! depends on itself.
 //!
 //! | file | story |
 //! |---|---|

@@ -2,8 +2,9 @@
 //!
 //! [`crate::Actions::methods`] says which paths belong to a handler and which methods they support.
 //! The fields that a handler may need are copied from the head, since the head exists only during
-//! the call in which it arrives. In HTTP/2 a request may have to wait for its turn. A handler that
-//! admits a body gets the request again when the body is complete.
+//! the call in which it arrives. The copy is kept, for two reasons. In HTTP/2 a request may have to
+//! wait for its turn. And a handler that admits a body gets the request again when the body is
+//! complete.
 //!
 //! Implements: RFC 9110 sections 7.2 and 9, RFC 9113 section 8.2.3 (`Cookie` in several fields),
 //! RFC 7617.

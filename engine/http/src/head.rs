@@ -1,9 +1,9 @@
 //! The head of a request: its request line and its fields, up to the empty line.
 //!
 //! Nearly all heads arrive whole and are correct, so a head is read in one pass. Each byte is
-//! checked against the grammar once, and only the fields that some code uses are kept, by
-//! [`FieldName`]. If this pass rejects a head, [`start`] examines it again, and finds out whether
-//! it is only incomplete or malformed.
+//! checked against the grammar once. Only the fields that some code uses are kept, by
+//! [`FieldName`]. If this pass rejects a head, [`start`] examines it again, and decides whether it
+//! is incomplete or malformed.
 //!
 //! The grammar is strict. It rejects a line that does not end in CRLF, a space before a colon, and
 //! a folded line. Two servers could read these in different ways.
@@ -68,7 +68,7 @@ pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Version {
     Http10,
-    /// HTTP/1.1, or a later minor version, which promises to be readable as HTTP/1.1.
+    /// HTTP/1.1, or a later minor version: RFC 9110 section 2.5 lets a server read it as HTTP/1.1.
     Http11,
 }
 
@@ -127,7 +127,7 @@ impl FieldName {
             _ => &[],
         };
         // Setting the bit 0x20 maps `A` to `Z` to lower case. No other byte of a token becomes a
-        // small letter, and only `-` gives `-`.
+        // letter, and only `-` becomes `-`.
         let is = |known: &[u8]| name.iter().zip(known).all(|(byte, known)| byte | 0x20 == *known);
         known.iter().find(|(known, _)| is(known)).map(|(_, name)| *name)
     }
@@ -290,7 +290,7 @@ impl<'a> Rest<'a> {
     /// Takes a field value, without the white space around it.
     #[inline]
     fn value(&mut self) -> &'a [u8] {
-        // Most values are long, so a whole vector of bytes is checked at a time.
+        // Most values are long, so the loop checks a whole vector of bytes at a time.
         let (blocks, _) = self.0.as_chunks::<BLOCK_BYTES>();
         let is_plain = |block: &&[u8; BLOCK_BYTES]| {
             !block.iter().fold(false, |odd, byte| odd | is_control(*byte))
@@ -357,8 +357,8 @@ fn has_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The status for a request line without a version of HTTP/1. The version may be another one of
-/// HTTP, or no version at all.
+/// The status for a request line without a version of HTTP/1: it has another version of HTTP, or no
+/// version.
 fn refused_version(bytes: &[u8]) -> Status {
     let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
     match line.rsplit(|&byte| byte == b' ').next() {

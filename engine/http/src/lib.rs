@@ -14,9 +14,10 @@
 //! - Each request gets exactly one final response, in order. No response begins before the whole
 //!   previous response is queued.
 //! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. Sessions queue the bytes of a
-//!   file without a copy, except that the response cache copies a short file into a shared block.
-//! - Handlers answer the requests for their paths. A connection has one [`HandlerRequest`] at a
-//!   handler at a time. No byte of a body is taken before the handler has admitted its sender.
+//!   file without a copy. One exception: the response cache copies a short file into a shared
+//!   block.
+//! - Handlers answer the requests for their paths. The handler has one [`HandlerRequest`] of a
+//!   connection at a time. No byte of a body is taken before the handler has admitted its sender.
 //!
 //! | file | story |
 //! |---|---|

@@ -14,8 +14,8 @@ pub struct OpenReply {
 /// The side that decides when more of an open reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyPace {
-    /// The handler: it adds bytes at any time. If the client does not take them in time, the reply
-    /// ends.
+    /// The handler: it adds bytes at any time. If the client leaves too many of them untaken, the
+    /// reply ends.
     Handler {
         /// The longest time in which nothing is sent.
         silence: Micros,
@@ -35,8 +35,8 @@ pub enum ReplyPace {
 pub enum ReplyEnd {
     /// The handler has given the whole body.
     Whole,
-    /// A part of the body is missing. The client must be able to notice that, as far as the
-    /// protocol allows.
+    /// A part of the body is missing. The session shows this to the client, as far as the protocol
+    /// allows.
     Cut,
 }
 

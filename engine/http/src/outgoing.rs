@@ -27,8 +27,8 @@ pub(crate) enum OutgoingBody {
     Open(Box<OpenLeft>),
 }
 
-/// If the handler sets the pace of a reply, the client may leave this many bytes untaken. With more
-/// untaken bytes the reply ends.
+/// If the handler sets the pace of a reply, at most this many bytes wait for the client. If the
+/// client leaves more bytes untaken, the reply ends.
 pub(crate) const UNTAKEN_BYTES_MAX: usize = 4096;
 
 /// The unsent part of an open reply. It is usually empty, and then it owns no buffer.
@@ -41,7 +41,7 @@ pub(crate) struct OpenLeft {
     is_asked: bool,
     /// Whether the body is framed in chunks.
     in_chunks: bool,
-    /// Bytes that the handler has not added yet, if the length of the body is known.
+    /// The number of bytes that the handler has not added yet, if the length of the body is known.
     left: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ impl OutgoingBody {
         }
     }
 
-    /// Whether the reply ends although a part of its body is missing.
+    /// Whether the reply has ended although a part of its body is missing.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, OutgoingBody::Open(left) if left.over == Some(ReplyEnd::Cut))
     }

@@ -47,7 +47,8 @@ pub(crate) fn parse(value: &[u8], length: u64) -> RequestedRanges {
     if parts.is_empty() {
         return RequestedRanges::Nothing;
     }
-    // If all parts together are larger than the file, the client only tries to cause work.
+    // If all parts together are larger than the file, the client probably only wants to cause work,
+    // and gets the whole file.
     if parts.iter().map(|part| part.end - part.start).sum::<u64>() > length {
         return RequestedRanges::Whole;
     }

@@ -93,7 +93,7 @@ impl Reply {
     }
 
     /// Decides what happens to the connection after the reply. The result is `after`, as the
-    /// request says, unless only the end of the connection can mark the end of the reply.
+    /// request asks, except for a reply whose end only the end of the connection can mark.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
             None | Some(ReplyPace::Client { length: Some(_) }) => after,

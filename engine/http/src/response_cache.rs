@@ -8,15 +8,16 @@
 //!
 //! Invariants:
 //! - A request is cached only if its head was complete and correct, it had no body, and its
-//!   response was a whole file. So the end of a cached request is known, as the parser found it.
+//!   response was a whole file. So the end of a cached request is known: the parser has found it.
 //! - The first bytes of a head select a place in the cache, and all bytes are compared. A client
 //!   can evict the entries of other clients, but then their requests are only parsed as usual.
 //! - No head with credentials is cached, since the duration of a comparison might reveal the
 //!   credentials.
 //!
-//! A response that is requested twice within a second is prepared from then on: head and file are
-//! in one block, which all connections share. The block never changes while a connection uses it.
-//! If a connection uses both blocks for long, no new response can be prepared at that place.
+//! A response that is requested twice within a second is prepared from the second request on: its
+//! head and its file are in one block, which all connections share. A block never changes while a
+//! connection uses it. So each place in the cache has two blocks. While connections still use both,
+//! no new response can be prepared at that place.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -115,8 +116,8 @@ impl ResponseCache {
         Some(Piece::from_shared(block.clone()?, length))
     }
 
-    /// Records that the response is sent at `date`. Returns whether to prepare it, because it was
-    /// already sent in the same second.
+    /// Records that the response is sent at `date`. Returns whether to prepare the response,
+    /// because it was already sent in the same second.
     pub(crate) fn record_use(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
         let Some(CacheSlot { ready, .. }) = self.0.get_mut(number.0) else { return false };
         let again = ready.date == *date;

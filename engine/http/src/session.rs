@@ -5,9 +5,9 @@
 //!
 //! A request body is read to its end before the response is sent. So a request with a malformed
 //! body gets only a 400 response. A long body is not awaited: the response is sent at once, and the
-//! connection ends after it (RFC 9112 section 9.6). The same applies if the client waits for
-//! `100 Continue` (RFC 9110 section 10.1.1), since the client may or may not send the body.
-//! Requests for a handler differ: see `handler.rs`.
+//! connection ends after it (RFC 9112 section 9.6). The same happens if the client waits for `100
+//! Continue` (RFC 9110 section 10.1.1), since such a client may or may not send the body. Requests
+//! for a handler differ: see `handler.rs`.
 //!
 //! Implements: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// The event that must happen before offering bytes is useful.
+    /// The event that must happen before it is useful to offer bytes.
     pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
@@ -326,7 +326,7 @@ impl Session {
     }
 
     /// Continues to send the response. Reads the next request when the whole response is queued.
-    /// Until then the deadline restarts whenever the client takes bytes.
+    /// Until all of it is queued, the deadline restarts whenever the client takes bytes.
     fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> HandlerProgress {
         let before = (self.waits_for == HttpWaitsFor::SendRoom).then(|| actions.send_room());
         if !self.outgoing.send_on(actions) {

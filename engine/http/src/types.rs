@@ -144,7 +144,8 @@ impl Status {
 /// The state of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// The connection stays open, and the response need not say so.
+    /// The connection stays open, and the response does not say so: this is the default of
+    /// HTTP/1.1.
     Open,
     /// The connection stays open, and the response says so to a client of HTTP/1.0.
     OpenAsAsked,

@@ -2,8 +2,8 @@
 //! passed to the handler in pieces.
 //!
 //! The handler holds one piece at a time. Meanwhile only a bounded number of bytes can arrive and
-//! be kept. In HTTP/1.1 the session takes no bytes in that time. In HTTP/2 the window of the stream
-//! opens only for bytes that were passed to the handler.
+//! be kept. In HTTP/1.1 the session takes no bytes while the handler holds a piece. In HTTP/2 the
+//! window of the stream opens only for bytes that were passed to the handler.
 //!
 //! Invariant: a body never takes more memory than was admitted.
 

@@ -1,17 +1,18 @@
 //! Administration of the queue, on each core for the entries that it owns.
 //!
 //! An administrator's request is one frame in a table, a zero-wait thread like a delivery attempt.
-//! It reads the recipients of entries that were not read yet. A change marks or removes up to
-//! [`change::BATCH`] entries at a time. When a batch is durable, each of its entries gets the state
-//! that the store has recorded. The reply follows the last batch.
+//! A request that lists a page reads each entry of the page. A request that changes entries reads
+//! an entry only if it needs the domain of the entry's recipients. A change marks or removes up to
+//! [`change::BATCH`] entries at a time. When the store has made a batch durable, the index gets the
+//! state that the store has recorded for each entry. The reply follows the last batch.
 //!
 //! Invariants:
 //! - Before an entry is held, returned or deleted, its delivery attempt is recalled. If the host
 //!   may have the message already, the entry is left alone, and the reply says so.
 //! - After the reply, an entry that was held, returned or deleted is not sent, not even after a
 //!   power cut.
-//! - A request examines at most [`EXAMINED_MAX`] entries a turn. A core has at most
-//!   [`REQUESTS_MAX`] requests.
+//! - A request examines at most [`EXAMINED_MAX`] entries in a turn.
+//! - A core has at most [`REQUESTS_MAX`] requests.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -51,7 +52,7 @@ pub(super) struct Administration {
     at_work: FrameTable<Box<AdminRequest>>,
     /// The requests that continue in the next turn.
     again: Vec<FrameId>,
-    /// The replies that were not taken yet, each with its ticket.
+    /// The replies that the caller has not taken yet, each with its ticket.
     replies: VecDeque<(Ticket, QueueReply)>,
 }
 
@@ -126,15 +127,15 @@ impl Administration {
         }
     }
 
-    /// Lets the request of the frame act, and continues it.
+    /// Calls `act` with the request of the frame, and then continues the request.
     pub(super) fn step(
         &mut self,
         mut cx: AdminCx<'_, '_>,
         act: impl FnOnce(&mut AdminRequest, &mut AdminCx<'_, '_>),
     ) {
         let frame = cx.frame;
-        // A request that found the store busy is in `again`. It may be over before the next turn,
-        // if the store answers its earlier changes and refuses the rest at once.
+        // A request that found the store busy is in `again`. If the store answers its earlier
+        // changes and refuses the rest at once, the request may be over before the next turn.
         let Some(request) = self.at_work.get_mut(frame) else { return };
         act(request, &mut cx);
         let asker = request.asker;
@@ -152,7 +153,7 @@ impl Administration {
         self.replies.push_back((asker, reply));
     }
 
-    /// Whether a request waits or can continue, or a reply was not taken yet.
+    /// Whether a request waits or can continue, or the caller has not taken a reply yet.
     pub(super) fn has_requests_to_continue(&self) -> bool {
         !self.waiting.is_empty() || !self.again.is_empty() || !self.replies.is_empty()
     }
@@ -204,7 +205,7 @@ impl AdminRequest {
                 Ok(()) => return RequestStep::Waits,
                 Err(Refusal::Busy) => return RequestStep::Turn,
                 Err(refusal) => {
-                    // The owner of the account has deleted the entry.
+                    // The user of the account has deleted the entry from the Outbox.
                     if refusal == Refusal::NoSuchMessage
                         && cx.queue.index.has_state(place, State::LeftAlone)
                     {
@@ -356,8 +357,9 @@ impl AdminRequest {
     }
 }
 
-/// The envelope of an entry that begins with `entry`. `own`: the forwarding account for which the
-/// message arrived. Then the envelope has the message's reverse path, and `own` as the recipient.
+/// The envelope of an entry that begins with `entry`. `own`: the address of the forwarding account
+/// if the entry is a message that arrived for one. In this case the envelope has the reverse path
+/// of the message, and `own` as its recipient.
 fn envelope_of(
     entry: &[u8],
     own: Option<&str>,

@@ -1,7 +1,8 @@
-//! Local deliveries that arrive at most once. Each has an origin. When a delivery arrives, the core
-//! that owns the account stores a note with this origin. A mark in the entry's record makes another
-//! such delivery impossible, and the note is removed when the mark is durable. So neither the
-//! message nor a report arrives twice, whenever the power fails.
+//! Local deliveries that arrive at most once. Each delivery has an origin: an identifier that is
+//! the same when the delivery is repeated. When the delivery arrives, the core that owns the
+//! account stores a note with this origin, and refuses another delivery with it. Later a mark in
+//! the entry's record prevents a repetition, and the note is removed when the mark is durable. So
+//! neither the message nor a report arrives twice, even if the power fails.
 //!
 //! Invariant: no two deliveries of an outbox have the same origin.
 

@@ -1,9 +1,10 @@
 //! Checks of a forwarded message: whether it came from the sender in its reverse path, and whether
 //! it failed the DMARC policy of its author's domain.
 //!
-//! A report goes to the sender, but anyone can write any reverse path. So a report about mail from
-//! outside goes to the sender only if SPF or DMARC passed for the sender's domain. Otherwise an
-//! attacker could choose the addresses that this server sends mail to.
+//! If a message cannot be forwarded, a report (bounce) goes to the sender in its reverse path. But
+//! anyone can write any reverse path. So a bounce for mail from outside is sent only if SPF or
+//! DMARC passed for the sender's domain. Otherwise an attacker could choose the addresses that this
+//! server sends mail to.
 //!
 //! The results of these checks are in a field on top of the stored message, above the `Received:`
 //! field that this server wrote. The field stays there when the message is forwarded, so the
@@ -51,7 +52,7 @@ pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
     let top = top(header).filter(|top| top.is("Authentication-Results"))?;
     let author = results(&top, hostname)
         .find_map(|result| result.strip_prefix("dmarc=fail header.from="))?;
-    // The domain is in quotes unless it is a token (RFC 8601 section 2.2).
+    // The field has the domain in quotes if the domain is not a token (RFC 8601 section 2.2).
     Name::of_bytes(author.trim_matches('"').as_bytes()).ok()
 }
 
@@ -63,8 +64,8 @@ fn top(header: &[u8]) -> Option<Field<'_>> {
     Header::new(header).fields().find(|field| !is_above(field.name))
 }
 
-/// The results in an `Authentication-Results:` field of this server. The field of another server
-/// gives none.
+/// The results in an `Authentication-Results:` field of this server. A field of another server
+/// gives no results.
 fn results<'a>(field: &Field<'a>, hostname: &str) -> impl Iterator<Item = &'a str> + use<'a> {
     let value = core::str::from_utf8(field.value).unwrap_or_default();
     let own = value.trim().split_once(";\r\n\t").filter(|(host, _)| *host == hostname);

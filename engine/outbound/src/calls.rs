@@ -5,12 +5,12 @@
 //! whether the destination is down. A delivery attempt asks the owner for leave to connect, before
 //! it looks up the hosts.
 //!
-//! This file holds the knowledge of one core: the destinations of its own attempts, and the
-//! destinations that their owners have reported as down.
+//! This file holds the knowledge of one core. It has the destinations of the core's own attempts,
+//! and the destinations that their owners have reported as down.
 //!
 //! Invariants:
 //! - For each destination, at most one attempt of this core waits for leave. So the waiting
-//!   attempts take few of the places (`shares`).
+//!   attempts take few of the core's places for attempts (`shares`).
 //! - While a trial connection tests a destination that has failed, this core makes no other
 //!   connection to it.
 //! - This core remembers at most [`DOWN_MAX`] destinations that are down. For a forgotten
@@ -56,13 +56,13 @@ pub(super) enum AttemptAdmission {
     Ask,
     /// The destination is down until this time.
     WaitUntil(Instant),
-    /// All connections are in use, or another attempt asks for leave or is a trial.
+    /// All connections are in use, another attempt is asking for leave, or a trial is under way.
     Busy,
 }
 
 impl CoreDestinations {
-    /// Whether one more attempt may be made at a destination. `key`: the key by which the owner
-    /// knows the destination.
+    /// Whether one more attempt at a destination may begin. `key`: the key by which the owner knows
+    /// the destination.
     pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> AttemptAdmission {
         if let Some(until) = self.down.get(destination).copied() {
             if now < until {
@@ -89,7 +89,8 @@ impl CoreDestinations {
         }
     }
 
-    /// Notes that the attempt that asked for leave has it. Returns whether another attempt may ask.
+    /// Notes that the owner has granted leave to the attempt that asked for it. Returns whether
+    /// another attempt may ask.
     pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
         let Some(called) = self.called.get_mut(destination) else {
             unreachable!("leave was granted that was not asked for")
@@ -148,8 +149,9 @@ impl CoreDestinations {
     }
 
     /// Stores the number of connections that the owner of a destination lets this core keep.
-    /// Returns whether this core has more, and so should give up a connection that it is still
-    /// making. With `keeps` 0 no connection is given up: the last one ends after its message.
+    /// Returns whether this core has more connections. In that case it should give up a connection
+    /// that it is still making. With `keeps` 0 the result is false: the last connection ends after
+    /// its message.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
         let Some(called) = self.called.values_mut().find(|called| called.key == key) else {
             return false;
@@ -170,7 +172,7 @@ impl CoreDestinations {
 }
 
 impl Called {
-    /// Whether this core has no more connections than it may keep.
+    /// Whether this core has at most as many connections as it may keep.
     fn may_keep(&self) -> bool {
         self.attempts - u16::from(self.is_asking) <= self.keeps
     }

@@ -6,18 +6,19 @@
 //!   STARTTLS ── 220 ──▸ handshake, in steps behind a gate ──▸ encrypted ── EHLO …
 //!                          └─ failure: the same host once more, in plaintext
 //! ```
-//! Most hosts need not prove their name (`host`). If the handshake with such a host fails, the host
-//! is called again at once, in plaintext (RFC 7435 section 3). A message that waits for days would
-//! be no safer: an attacker that can break a handshake can also remove the offer of TLS.
+//! Most hosts need not prove their name (`host`). If the handshake with such a host fails, this
+//! server calls the host again at once, in plaintext (RFC 7435 section 3). To let the message wait
+//! for days would not make it safer: an attacker that can break a handshake can also remove the
+//! offer of TLS.
 //!
 //! Invariants:
-//! - When TLS begins, no plaintext bytes are left. Bytes between the host's 220 reply and its
-//!   handshake are a fault of the host (`relay::SmtpClient`).
-//! - A host is called again in plaintext at most once, if its TLS has failed and no TLS is
-//!   demanded. A host that has the whole message is not called again, so no recipient gets the
+//! - When TLS begins, no plaintext bytes are left. Bytes that the host sends between its 220 reply
+//!   and its handshake are a fault of the host (`relay::SmtpClient`).
+//! - A host is called again in plaintext at most once, and only if TLS has failed and no policy
+//!   demands TLS. A host that has the whole message is not called again, so no recipient gets the
 //!   message twice.
-//! - While the connection is kept for another message, the client has no message, and the outcomes
-//!   of the earlier message were taken.
+//! - While the connection is kept for another message, the client has no message, and the attempt
+//!   has taken the outcomes of the earlier message.
 //! - The connection carries at most [`MESSAGES_MAX`] messages. No message begins on it after
 //!   [`KEPT_LONGEST`].
 //! - A wait for the peer is no longer than RFC 5321 section 4.5.3.2 requires. All waits together
@@ -47,11 +48,11 @@ use super::host::MailHost;
 use super::reader::EntryReader;
 use super::stages::Reporter;
 
-/// How long a host may take to accept a connection.
+/// The longest time that a host may take to accept a connection.
 pub(super) const CALL_PATIENCE: Micros = Micros::from_secs(30);
 
-/// How long a connection may last. Without this limit, a peer could keep the connection forever by
-/// sending something now and then.
+/// The longest time that a connection may last. Without this limit, a peer could keep the
+/// connection forever by sending something now and then.
 const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
 
 /// The most messages on one connection.
@@ -99,7 +100,7 @@ pub(super) enum ConversationStep {
     HangUp,
 }
 
-/// What a connection is used for.
+/// The present use of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConnectionUse {
     /// The host is called, and has not accepted the connection.
@@ -110,7 +111,7 @@ enum ConnectionUse {
     Kept,
 }
 
-/// How far the client has come with the body of the message.
+/// The client's progress with the body of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyProgress {
     /// The client wants no bytes now.
@@ -121,7 +122,7 @@ enum BodyProgress {
     Over,
 }
 
-/// Whether the client was given a part of the message, or gets it later.
+/// Whether the client has got a part of the message, or gets the part later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodySupply {
     Something,
@@ -184,20 +185,20 @@ impl OutboundConnection {
         }
     }
 
-    /// Whether every byte of the message was sent, and the host's reply is awaited.
+    /// Whether every byte of the message was sent, so that only the host's reply is missing.
     pub(super) fn is_sent(&self) -> bool {
         self.body == BodyProgress::Over && self.client.output().is_empty()
     }
 
-    /// When the present wait for the host ends.
+    /// The end of the present wait for the host.
     fn deadline(&self, now: Instant) -> Instant {
         let patient =
             self.transport.handshake_until().unwrap_or_else(|| now + self.client.patience());
         patient.min(self.since + CONVERSATION)
     }
 
-    /// Sends the output that has buffer space, and carries out the client's actions. `reader`
-    /// supplies the message.
+    /// Sends the output for which there is buffer space, and carries out the client's actions.
+    /// `reader` supplies the message.
     ///
     /// Errors: those of the store, when a part of the message is requested.
     pub(super) fn converse(
@@ -259,14 +260,14 @@ impl OutboundConnection {
         self.transport.say(&mut self.client, parts.turn, parts.connections);
     }
 
-    /// Gives the client the bytes that have arrived.
+    /// Gives the client the bytes that have arrived from the host.
     pub(super) fn receive(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.hear(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Begins the TLS handshake.
     fn begin_handshake(&mut self, parts: &mut OutboundContext<'_>) {
-        // This result counts until the handshake is complete.
+        // The TLS result is a failure until the handshake is complete.
         self.secured = Some(Err(Shortfall::Failed));
         self.transport.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
@@ -341,7 +342,8 @@ impl OutboundConnection {
         core::mem::take(&mut self.outcomes)
     }
 
-    /// Whether a reused connection ended before the host saw its last message.
+    /// Whether a reused connection ended before the host saw its last message, so that the message
+    /// may be sent again.
     pub(super) fn ended_unused(&self) -> bool {
         let is_of_connection = |cause: &Cause| match cause {
             Cause::Lost(lost) => *lost != Lost::GivenUp,
@@ -358,7 +360,7 @@ impl OutboundConnection {
             })
     }
 
-    /// The host, to be called again in plaintext, if the message failed only because of TLS.
+    /// The host to call again in plaintext. `None` unless the message failed only because of TLS.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
             DeliveryOutcome::Later(DeliveryFailure { stage, cause: Cause::Lost(Lost::Tls) }) => {

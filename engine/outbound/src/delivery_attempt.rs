@@ -21,10 +21,10 @@
 //!   and the machine stops before the mark is durable. SMTP has no way to find this out (RFC 5321
 //!   section 4.5.3.2.6, RFC 1047).
 //! - Memory holds only one part of a message, the bytes that wait to be sent, and the header while
-//!   the ARC set is made.
+//!   the ARC set is computed.
 //! - A message with a part that cannot be read is tried as long as a message that no host accepts.
-//!   Then the message is reported with its header alone. An entry with an envelope that cannot be
-//!   read stays, and its account gets a notice (`unreadable`).
+//!   After that time, the failure report contains only the header of the message. An entry with an
+//!   envelope that cannot be read stays, and its account gets a notice (`unreadable`).
 //! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -62,8 +62,8 @@ mod remote;
 /// a minute each time.
 const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
-/// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state.
-/// Their results decide the next stage.
+/// A delivery attempt for one entry. Its parts (`reader`, `round`, `delivery` and so on) do the
+/// work, and do not know each other's state. The attempt chooses the next stage by their results.
 pub(super) struct DeliveryAttempt {
     place: Place,
     stage: Stage,
@@ -226,7 +226,7 @@ impl DeliveryAttempt {
         cx: &mut AttemptCx<'_, '_>,
     ) -> AttemptProgress {
         let arrival = self.reader.arrived(outcome, cx);
-        // An unwanted part ends no wait: by now, the attempt may wait for something else.
+        // An unwanted part ends no wait, because the attempt may wait for another event by now.
         self.is_waiting &= arrival == PartArrival::Unwanted;
         match arrival {
             PartArrival::Beginning => self.open(self.reader.extent(cx), cx),

@@ -1,15 +1,15 @@
 //! The route of a delivery attempt: from a domain to the hosts that accept its mail.
 //!
-//! The mail of a domain may go by a smarthost instead (`smarthosts`). All domains that use the same
-//! smarthost share one destination.
+//! The mail of a domain may instead go through a smarthost (`smarthosts`). All domains that use the
+//! same smarthost share one destination.
 //!
-//! The hosts are called in turn. If a host has no open port, is silent, or refuses before a
-//! recipient was named, the next host is called (RFC 5321 section 5.1). Otherwise the host's
-//! replies count. If TLS with a host fails, the host is called once more without TLS, where no TLS
-//! is demanded.
+//! The hosts are called in turn. The next host is called if a host has no open port, is silent, or
+//! refuses before a recipient was named (RFC 5321 section 5.1). Otherwise the host's replies are
+//! the result. If TLS with a host fails, and no policy demands TLS, the host is called once more
+//! without TLS.
 //!
-//! Invariant: a refusal that is about one host is not final for a recipient while another host
-//! could not be asked.
+//! Invariant: a refusal that is about one host is not final for a recipient if another host could
+//! not be asked.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -52,7 +52,7 @@ pub(super) struct DestinationRoute {
     asked: Option<(QuestionNumber, Question)>,
     /// The hosts that were not called yet. `Err`: the host must not be called.
     hosts: VecDeque<Result<MailHost, RejectedHost>>,
-    /// The result of the hosts that were called so far.
+    /// The best result of the hosts that were called so far.
     missed: Option<DeliveryResult>,
     /// The domain's policy (MTA-STS), as far as it is known.
     policy: DomainPolicy,
@@ -60,7 +60,7 @@ pub(super) struct DestinationRoute {
     fetched: FetchedPolicy,
 }
 
-/// How far the lookup of the hosts has come.
+/// The result of a step of the lookup of the hosts.
 pub(super) enum HostLookup {
     /// A question to name servers is under way.
     Asked,
@@ -76,9 +76,9 @@ pub(super) enum HostLookup {
 pub(super) enum NextHost {
     /// A connection is being made.
     Connecting(Box<OutboundConnection>),
-    /// The host cannot be called. The next host may be.
+    /// The host cannot be called. Another host may be left.
     Missed,
-    /// There is no other host. This is the result for all recipients.
+    /// No other host is left. The value is the result for all recipients.
     NoneLeft(DeliveryResult),
 }
 
@@ -86,9 +86,9 @@ pub(super) enum NextHost {
 pub(super) enum HostAnswer {
     /// The connection was over before it was used. The hosts must be looked up again.
     Anew,
-    /// The host does not count for this message. The next host must be called.
+    /// The result of this host is not used for the message. The next host must be called.
     Next,
-    /// These are the results for the recipients.
+    /// The results for the recipients.
     Settled(Vec<(u8, DeliveryResult)>),
 }
 
@@ -233,8 +233,8 @@ impl DestinationRoute {
         }
     }
 
-    /// Takes the result of a connection that is over. It counts, unless the host said nothing about
-    /// the recipients and another host can be called.
+    /// Takes the result of a connection that is over. If the host said nothing about the recipients
+    /// and another host can be called, the result is not used.
     pub(super) fn connection_ended(
         &mut self,
         connection: &mut OutboundConnection,
@@ -264,8 +264,8 @@ impl DestinationRoute {
             condition == Readability::Damaged && is_given_up(outcome)
         };
         let (damaged, outcomes): (Outcomes, Outcomes) = outcomes.into_iter().partition(is_damaged);
-        // A reply before a recipient was named is about the host. The next host may reply
-        // differently.
+        // A reply before a recipient was named is about the host. The next host may give another
+        // reply.
         let is_of_host = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
             DeliveryOutcome::Later(reason) | DeliveryOutcome::Never(reason) => {
                 reason.stage < SmtpStage::Sender
@@ -287,7 +287,7 @@ impl DestinationRoute {
         HostAnswer::Settled(damaged.chain(outcomes).collect())
     }
 
-    /// Keeps the result of a host that did not count, if it is better than the earlier one. A
+    /// Keeps the result of a host that was passed over, if it is better than the earlier one. A
     /// temporary result is better than a permanent one. Among temporary results, the first one of a
     /// host that was reached is kept.
     fn miss(&mut self, result: DeliveryResult) {
@@ -310,7 +310,7 @@ impl DestinationRoute {
     }
 }
 
-/// The result where no host could be reached.
+/// The result if no host could be reached.
 pub(super) fn no_host_reached() -> DeliveryResult {
     DeliveryResult::Later(FailureReason::Host(
         DeliveryFailure { stage: SmtpStage::Greeting, cause: Cause::Lost(Lost::NotMade) },
@@ -337,7 +337,8 @@ pub(super) fn result_of(
     }
 }
 
-/// Whether this machine gave the connection up, so that the outcome says nothing about the host.
+/// Whether this machine gave the connection up. In that case the outcome says nothing about the
+/// host.
 fn is_given_up(outcome: &DeliveryOutcome) -> bool {
     matches!(
         outcome,

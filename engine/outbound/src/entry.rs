@@ -3,8 +3,8 @@
 //! The body of an entry begins with the message's signatures (`signing`), if the message is signed.
 //! The fields of the envelope follow (`relay::envelope`), and then the message as it is sent. The
 //! record of the entry ([`store::OutboxEntry`]) says which of the envelope's recipients the entry
-//! is for, and which of them are done. A message without a record was found by a rebuild. It may
-//! have been sent before, so it stays.
+//! is for, and which of them are done. A message without a record was found by a rebuild of the
+//! store. It may have been sent before, so it is not sent again, and stays.
 
 use alloc::vec::Vec;
 
@@ -26,11 +26,11 @@ pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 /// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryKind {
-    /// In an envelope: the message is to be sent.
+    /// The message is in an envelope, and is to be sent.
     Posted,
-    /// Without an envelope, for an account that forwards its mail with this mark.
+    /// The message has no envelope. It came for an account that forwards its mail with this mark.
     Arrived(LoopMark),
-    /// Like `Arrived`, but this server has forwarded the message before.
+    /// As `Arrived`, but this server has forwarded the message before.
     Looped,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     kind: EntryKind,
     /// The bits of the recipients that the entry is for.
     wanted: u16,
-    /// What the record stores for each recipient.
+    /// The data that the record stores for each recipient.
     packing: Packing,
     /// The message's header, or its beginning.
     header: Vec<u8>,
@@ -62,7 +62,7 @@ impl Entry {
         record: Option<OutboxEntry>,
         message: &[u8],
     ) -> Option<Entry> {
-        // An entry without a record was found by a rebuild, and stays.
+        // An entry without a record was found by a rebuild of the store. It stays.
         let record = record.unwrap_or(OutboxEntry::submitted(0, 0));
         let recipients = entries::recipients_of(&record, &envelope)?.to_vec();
         let packing = entries::packing_of(recipients.first()?);
@@ -109,7 +109,7 @@ impl Entry {
         self.wanted
     }
 
-    /// What the record stores for each recipient.
+    /// The data that the record stores for each recipient.
     pub(super) fn packing(&self) -> Packing {
         self.packing
     }
@@ -200,7 +200,7 @@ pub(super) fn recipients(
     entries::recipients_of(&record, envelope)
 }
 
-/// What must happen to an entry, according to its record.
+/// The required action for an entry, according to its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RecordedState {
     /// The entry is to be sent.

@@ -9,8 +9,8 @@ use relay::{DeliveryFailure, Enhanced};
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum FailureReason {
-    /// The recipient's host has refused the message, or did not reply. The second value is the
-    /// host's name, if known.
+    /// The recipient's host has refused the message, or did not reply. The second value is the name
+    /// of the host, if known.
     Host(DeliveryFailure, Option<Name>),
     /// There is no route to the recipient's host.
     NoRoute(Unroutable),
@@ -41,7 +41,7 @@ pub(super) enum FailureReason {
 
 impl FailureReason {
     /// The status code (RFC 3463). `class`: 4 for a temporary failure, 5 for a final one. A failure
-    /// is also final when the time for attempts is over.
+    /// that is temporary by its kind also gets class 5 when the time for attempts is over.
     pub(super) fn status(&self, class: u8) -> Enhanced {
         match self {
             FailureReason::Host(reason, _) => reason.status(class),

@@ -1,10 +1,10 @@
 //! Forwarded messages: mail for an account that wants it at other addresses.
 //!
 //! Such a message is delivered into the account's outbox in the same way as into an inbox: with
-//! `Return-Path` on top, and without an envelope. So it is either stored or not accepted. Its
-//! delivery attempt puts the message into the account's inbox, if the account keeps a copy. For
-//! each forwarding address, it puts the message into the same outbox once more, with a new
-//! envelope. This entry is then sent like any other.
+//! `Return-Path` on top, and without an envelope. So the message is either stored, or not accepted
+//! from the client. The delivery attempt for this entry puts the message into the account's inbox,
+//! if the account keeps a copy. For each forwarding address, the attempt puts the message into the
+//! same outbox once more, with a new envelope. This new entry is then sent like any other.
 //!
 //! How the parts of the message are treated:
 //!
@@ -24,7 +24,7 @@
 //! - Each recipient has a bit: bit 0 for the account, and then one for each forwarding address, in
 //!   the order of the configuration. Each recipient gets the message by a delivery with its own
 //!   origin, and is then marked, as in `delivery_attempt`. So no recipient gets the message twice,
-//!   whenever the power fails.
+//!   even if the power fails.
 //! - A message in Junk is never forwarded. Servers that get mail from this machine trust it to
 //!   filter that mail, and would blame it for forwarded spam (`inbound::end_of_data`).
 //! - A message is not forwarded if its author is at a domain of this server and the message fails
@@ -128,7 +128,7 @@ impl Entry {
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
         let reverse_path = self.forwarded_reverse_path(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
-        // It is not known whether the message has 8-bit bytes.
+        // The content was not checked, so it may have 8-bit bytes.
         let envelope = Envelope {
             content: ContentWidth::EightBit,
             script,
@@ -142,7 +142,7 @@ impl Entry {
         Ok((entry, above))
     }
 
-    /// The reverse path of the forwarded copy of a message that has this reverse path.
+    /// The reverse path for the forwarded copy of a message with this reverse path.
     fn forwarded_reverse_path(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
         let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
@@ -175,8 +175,8 @@ impl Entry {
     }
 
     /// Whether the account forwards this message. Only a forwarded message has our `Delivered-To:`
-    /// field on top. In other entries a `Received:` field follows the envelope, or the first field
-    /// of a webmail message or report.
+    /// field on top. In other entries, the envelope is followed by a `Received:` field, or by the
+    /// first field of a webmail message or report.
     pub(super) fn is_forwarded(&self, cx: &AttemptCx<'_, '_>) -> bool {
         let Some(own) = account_address(cx) else { return false };
         !self.is_posted() || self.header().starts_with(delivered_to(own).as_bytes())

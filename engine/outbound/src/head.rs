@@ -1,8 +1,8 @@
 //! The head of an entry, above the message: its signatures, then its envelope.
 //!
-//! Both are read from the entry's beginning, in whatever parts it arrives. The signatures were
-//! appended last, and may cross the boundary of a chunk. The envelope begins in a new part after
-//! the signatures (`store::PartialMessage`).
+//! Both are read from the entry's beginning, which may arrive in parts of any size. The store
+//! appends the signatures last, so they may cross the boundary of a chunk. The envelope begins in a
+//! new part after the signatures (`store::PartialMessage`).
 //!
 //! Invariants:
 //! - The result does not depend on where the parts end: the head is parsed again from its start
@@ -47,7 +47,7 @@ impl EntryExtent {
 
 /// Reads the head of an entry from its first bytes. `extent`: whether these are all of its bytes.
 ///
-/// Errors: `Partial` if the head may go on after these bytes, but never for a whole entry.
+/// Errors: `Partial` if the bytes may end within the head. A whole entry never gives `Partial`.
 pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, UnreadableEnvelope> {
     let read = signatures_length(entry).and_then(|signatures| {
         let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
@@ -112,7 +112,8 @@ mod tests {
         (entry, signatures, message_at)
     }
 
-    /// Reads the head of an entry that comes in parts of these lengths, as a reader does.
+    /// Reads the head of an entry that comes in parts of these lengths, in the same way as a
+    /// reader.
     fn gathered(
         entry: &[u8],
         mut part: impl FnMut() -> usize,

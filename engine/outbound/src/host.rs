@@ -1,11 +1,11 @@
 //! A host that accepts mail: its address, and the TLS that is required with it.
 //!
 //! The certificates of most hosts prove nothing, so they are not verified
-//! (`tls::ClientSettings::for_any_certificate`). Such TLS protects from an eavesdropper, but not
-//! from an active attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host
-//! that does not offer TLS, or does not show what the domain has published. The same holds for a
-//! smarthost (`smarthosts`) for which the configuration demands TLS, or has a password and does not
-//! exclude TLS.
+//! (`tls::ClientSettings::for_any_certificate`). TLS without a check protects from an eavesdropper,
+//! but not from an active attacker. Where the domain demands more (`tls_policy`), nothing is sent
+//! to a host that does not offer TLS, or does not show what the domain has published. The same
+//! holds for some smarthosts (`smarthosts`): those for which the configuration demands TLS, and
+//! those with a password, unless the configuration excludes TLS.
 //!
 //! Implements: RFC 7435, RFC 7672.
 
@@ -46,8 +46,8 @@ pub(super) struct MailHost {
     pub(super) tls: TlsMode,
     pub(super) identity: ServerIdentity,
     pub(super) login: Option<SmarthostLogin>,
-    /// The rule under which its TLS result is counted. `None`: the result is not or no longer
-    /// counted.
+    /// The rule under which the TLS statistics count the result with this host. `None`: the result
+    /// is not counted, or was counted already.
     pub(super) rule: Option<Rule>,
 }
 
@@ -116,8 +116,8 @@ impl MailHost {
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
-    /// The name or address of the host that the handshake sends. A verified certificate must be
-    /// valid for it.
+    /// The name or address of the host that the client sends in the handshake. A verified
+    /// certificate must be valid for it.
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),

@@ -1,10 +1,12 @@
 //! The state of each entry of a core's outboxes, and the result of its last attempt. An entry waits
 //! for a time or for another attempt, is under way, or is held by an administrator.
 //!
-//! Invariants:
+//! - An entry has exactly one state. Exactly the entries that wait for a time are in `waiting`,
+//! ordered by that time.
 //! - An entry has one state. Entries that wait for a time are also in `waiting`, ordered by that
 //!   time. No other entry is in `waiting`.
-//! - The entries of a page, and the entries after an entry, are found without a scan of the others.
+//! - The entries of a page, and the entries after an entry, are found without a scan of all
+//!   entries.
 //! - The last results of at most [`WORDS_MAX`] entries are remembered. A domain is stored as a
 //!   keyed hash of its name.
 
@@ -27,7 +29,7 @@ mod tests;
 /// The number of last results that are remembered, and the most bytes of each.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
-/// An entry of an earlier life is tried at least for this time, however old it is by its date.
+/// The shortest time for which an entry of an earlier life is tried, even if its date makes it old.
 const DAY: Micros = Micros::from_secs(24 * 3600);
 
 /// A domain, by a keyed hash of its name in lower case.
@@ -69,9 +71,9 @@ pub(super) struct EntryStatus {
 }
 
 impl EntryStatus {
-    /// The greatest age that the entry can have, whatever the dates say: the time that the machine
-    /// has run with it. For an entry from an earlier life that time is unknown. Such an entry
-    /// counts as old, but always has a day left.
+    /// The greatest age that the entry can have: the time for which the machine has run with the
+    /// entry, whatever the dates say. For an entry from an earlier life, that time is unknown. Such
+    /// an entry counts as old, but always has at least a day left when the machine starts.
     fn age_max(&self, now: Instant) -> Micros {
         match self.arrived {
             Some(arrived) => now.since(arrived),
@@ -128,8 +130,8 @@ impl QueueIndex {
     }
 
     /// The age of an entry. `dated`: its age by the dates. The clock may be wrong now, or may have
-    /// been wrong when the entry came. So the time that the machine has run with the entry bounds
-    /// the age.
+    /// been wrong when the entry arrived. So the result is limited by the time that the machine has
+    /// run with the entry.
     pub(super) fn age(&self, place: Place, dated: Micros, now: Instant) -> Micros {
         let Some(status) = self.entries.get(&place) else { return Micros::default() };
         dated.max(status.age_min(now)).min(status.age_max(now))
@@ -155,7 +157,7 @@ impl QueueIndex {
         }
     }
 
-    /// Updates `waiting` and `held` for an entry that is no longer in the state `before`.
+    /// Updates `waiting` and `held` for an entry that has left the state `before`.
     fn state_left(&mut self, place: Place, before: State) {
         match before {
             State::Waits(at) => self.waiting.remove(at, place),
@@ -178,8 +180,8 @@ impl QueueIndex {
         }
     }
 
-    /// Whether the operator must be told that the entry cannot be sent. Returns true only at the
-    /// first call for an entry in this life, and counts the operator as told.
+    /// Whether the operator must be told that the entry cannot be sent. Returns true only for the
+    /// first call for an entry in this life. The operator then counts as told.
     pub(super) fn must_tell_operator(&mut self, place: Place) -> bool {
         let status = self.entries.get_mut(&place);
         status.is_some_and(|status| !core::mem::replace(&mut status.is_operator_told, true))

@@ -1,10 +1,10 @@
 //! The queue: messages for other servers, and the attempts to deliver them.
 //!
 //! A message for another server is stored in its sender's outbox, on the core that owns the
-//! account. It stays there until each recipient has it or cannot get it. So the store knows what is
-//! to be sent, and the tables here are rebuilt from the outboxes when the core begins to serve. An
-//! entry is one message of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain. The
-//! record of the entry says which of them are done (`entry`).
+//! account. The message stays there until each recipient has it or cannot get it. So the store
+//! knows what is to be sent, and the tables here are rebuilt from the outboxes when the core begins
+//! to serve. An entry is one message of an outbox, for up to [`entry::RECIPIENTS`] recipients of
+//! one domain. The record of the entry says which of them are done (`entry`).
 //!
 //! | file | content |
 //! |---|---|
@@ -40,20 +40,20 @@
 //! | `waiting` | the order of waiting entries |
 //!
 //! Invariants:
-//! - An entry is in one place at most: it waits, or a delivery attempt has it. A core has at most
-//!   [`shares::ATTEMPTS_MAX`] attempts under way, and each has one connection at most.
-//! - No account has more attempts than there are free places (`shares`).
+//! - An entry waits, or one delivery attempt has it, but never both. A core has at most
+//!   [`shares::ATTEMPTS_MAX`] attempts under way, and each attempt has at most one connection.
+//! - No account has more attempts than the number of places that are free (`shares`).
 //! - A connection belongs to one attempt. The attempt that uses the connection next gets a new
 //!   frame, so it never receives an answer that the earlier attempt asked for.
 //! - No attempt is made at a destination that is down. A slow destination gets few attempts at a
-//!   time. Mail for other destinations goes on.
+//!   time, so that mail for other destinations continues.
 //! - An entry queued behind a destination always waits for an active delivery attempt, or for one
 //!   that is about to start. An attempt that ends without a try at its destination lets others try.
 //! - A waiting entry takes a few words of memory, and the store bounds the number of entries. No
 //!   turn examines more than [`state::EXAMINED_MAX`] of them, at the start or later. A new entry
 //!   is tried before entries that were tried already.
-//! - Nothing is begun before the earlier results are durable: the result for a recipient is marked
-//!   before anything else is done for that recipient. A marked recipient is never tried again.
+//! - The earlier results are durable before anything else begins: the result for a recipient is
+//!   marked before any other action for that recipient. A marked recipient is never tried again.
 //! - A core that stops begins no attempt, and gives up the attempts under way. If a message was
 //!   sent completely, the core waits for the reply, as long as it waits for sessions.
 #![no_std]
@@ -330,8 +330,7 @@ fn step(
     hear(attempts, queue, parts);
 }
 
-/// Processes the notices from the owners of destinations. Leave that no attempt waits for is
-/// returned.
+/// Processes the notices from the owners of destinations. Returns leave for which no attempt waits.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<'_>) {
     while let Some(notice) = parts.store.next_destination_notice() {
         let (at, destination, leave, policy) = match notice {
@@ -362,8 +361,8 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<
     }
 }
 
-/// Lets an attempt act. If the attempt is over then, the attempt that takes over its connection
-/// acts too.
+/// Lets an attempt act. If the attempt ends and has a kept connection, the attempt that takes over
+/// the connection acts too.
 fn step_one(
     mut frame: FrameId,
     attempts: &mut Attempts,
@@ -388,7 +387,7 @@ fn step_one(
         let (place, connection) = (follower.place(), follower.connection());
         queue.take_up(place);
         queue.shares.begin_acting(place.0);
-        // An answer that still comes to the frame of the earlier attempt is discarded.
+        // An answer that comes later to the frame of the earlier attempt is discarded.
         frame = begin(follower, attempts);
         if let Some(connection) = connection {
             parts.connections.hand_over(connection, Owner::Outbound(frame));

@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - One delivery is under way at a time.
-//! - The octets that follow the message are handed over only after all of the message.
+//! - The octets that follow the message are given to the store only after the whole message.
 
 use alloc::vec::Vec;
 
@@ -53,7 +53,8 @@ impl LocalDelivery {
         Ok(())
     }
 
-    /// Sets the content of the delivery that has begun: the first bytes, and what follows them.
+    /// Sets the content of the delivery that has begun: the first bytes, and the content that
+    /// follows them.
     pub(super) fn holds(
         &mut self,
         first: Vec<u8>,

@@ -8,7 +8,7 @@
 //! Invariants:
 //! - The addresses of the server are called one at a time, and each once.
 //! - A fetch takes [`PATIENCE`] at most.
-//! - An attempt fetches a policy once, and uses the result, whether the result is stored or not.
+//! - An attempt fetches a policy once. It uses the result even if the result cannot be stored.
 //!
 //! Implements: RFC 8461 section 3.3.
 
@@ -44,7 +44,7 @@ pub(super) struct PolicyFetch {
     addresses: VecDeque<SocketAddr>,
     connection: Option<PolicyServerConnection>,
     until: Instant,
-    /// Why the last address has given no policy.
+    /// The reason why the last address has given no policy.
     shortfall: Shortfall,
 }
 
@@ -61,8 +61,8 @@ pub(super) enum FetchStep {
     Waits,
     /// This address has given no policy. The next one can be called.
     NextAddress,
-    /// The fetch is over. It has a policy, unless no address has given one in time. The attempt has
-    /// given up its connection, but the network may still be ending it.
+    /// The fetch is over. It has a policy, unless no address has given one in time. The attempt no
+    /// longer uses the connection, but the network may still be ending it.
     Over(Box<Fetched>),
 }
 
@@ -90,7 +90,7 @@ impl PolicyFetch {
         Ok(Some(PolicyFetch { domain, id, server, addresses, connection: None, until, shortfall }))
     }
 
-    /// Sends waiting output, calls the next address, or ends the fetch.
+    /// Sends the output that waits, calls the next address, or ends the fetch.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> FetchStep {
         let Some(PolicyServerConnection { transport, fetch, .. }) = &mut self.connection else {
             return self.call_next(cx);

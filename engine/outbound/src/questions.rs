@@ -33,7 +33,7 @@ impl FromStr for QueueEntryId {
         let is_plain = account.len() == 16
             && account.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let account = u64::from_str_radix(account, 16).ok().filter(|_| is_plain).ok_or(NoEntry)?;
-        // Only the form that `Display` gives is accepted.
+        // Only the form that `Display` writes is accepted.
         let is_number = uid.bytes().all(|byte| byte.is_ascii_digit()) && !uid.starts_with('0');
         let uid = uid.parse().ok().filter(|_| is_number).ok_or(NoEntry)?;
         Ok(QueueEntryId { account: AccountId::from_bits(account), uid: Uid(uid) })
@@ -147,7 +147,8 @@ pub enum QueueState {
     UnderWay,
     /// The entry is not sent until it is released.
     Held,
-    /// The entry cannot be sent: its recipients, or the recipients that have it, are not known.
+    /// The entry cannot be sent: its recipients cannot be read, or the recipients that already have
+    /// the message are not known.
     LeftAlone,
 }
 
@@ -158,7 +159,7 @@ pub struct TlsCount {
     pub day: u64,
     /// The domain. Empty: all domains that are not counted separately.
     pub domain: String,
-    /// The kind of policy that applied to its hosts (RFC 8460 section 4.2).
+    /// The kind of policy that applied to the hosts of the domain (RFC 8460 section 4.2).
     pub policy: &'static str,
     /// The failure (RFC 8460 section 4.3). `None`: TLS succeeded.
     pub failure: Option<&'static str>,

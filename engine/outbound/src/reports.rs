@@ -1,16 +1,16 @@
 //! Reports to the sender of a message: that a recipient does not get it, that a recipient has it,
 //! or that delivery is delayed.
 //!
-//! A failure or success report is about one recipient. It has its own origin, so it is delivered
-//! once. A delay report is about all recipients of an entry that do not have the message yet.
-//! Reports go into the inbox of the account that sent the message, whichever of its addresses is
-//! the reverse path. A report about a forwarded message goes to the sender, if the sender is
-//! authenticated. Otherwise it goes into the inbox of the account that forwards the message. That
-//! account also gets the reports about bounces, which have no sender (`forwarding`).
+//! A failure or success report is about one recipient. It has its own origin (`arrivals`), so it is
+//! delivered only once. A delay report is about all recipients of an entry that do not have the
+//! message yet. Reports go into the inbox of the account that sent the message, whichever of its
+//! addresses is the reverse path. A report about a forwarded message goes to the sender, if the
+//! sender is authenticated. Otherwise it goes into the inbox of the account that forwards the
+//! message. That account also gets the reports about bounces, which have no sender (`forwarding`).
 //!
 //! Success is reported only if the sender asks for it. The report says that a local recipient has
-//! the message, or that a remote host that sends no reports has accepted it. A host that can report
-//! success is told what the sender wants, and sends its own report.
+//! the message, or that a remote host that sends no reports has accepted it. If a host can report
+//! success, the client passes the sender's wish on, and the host sends its own report.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -31,10 +31,10 @@ use super::stages::bits;
 /// The size in bytes of the largest message that is returned as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
 
-/// The message was relayed to a host that sends no report of its own (RFC 3886).
+/// The status for a message that was relayed to a host that sends no reports (RFC 3886).
 const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 
-/// The message was delivered.
+/// The status for a message that was delivered.
 const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
 
 /// The part of a report about one recipient.
@@ -139,8 +139,8 @@ impl ReportWriter<'_> {
         Ok(text)
     }
 
-    /// Writes a report, with the message's header or as `returned` says. Returns the secret in the
-    /// boundary of its parts.
+    /// Writes a report. It contains the message's header, or the part of the message that
+    /// `returned` says. Returns the secret in the boundary of its parts.
     fn write(
         &self,
         kind: ReportKind,

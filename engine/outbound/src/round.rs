@@ -4,7 +4,7 @@
 //! Invariants:
 //! - A recipient that is deferred, or that cannot get the message, is not tried again in this
 //!   round: [`Round::open`] leaves it out.
-//! - A result is in `to_mark` until it is durable. Nothing else is begun before that.
+//! - A result is in `to_mark` until it is durable. Nothing else begins before that time.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -98,13 +98,13 @@ impl Round {
         self.is_delay_report_deferred
     }
 
-    /// Of `recipients`, those that are to be tried in this round.
+    /// The bits of `recipients` that are to be tried in this round.
     pub(super) fn open(&self, recipients: u16) -> u16 {
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
         recipients & !self.defer & !failed
     }
 
-    /// Of `recipients`, those that were not deferred.
+    /// The bits of `recipients` that were not deferred.
     pub(super) fn not_deferred(&self, recipients: u16) -> u16 {
         recipients & !self.defer
     }
@@ -165,8 +165,8 @@ impl Round {
     }
 }
 
-/// Whether a mailbox or the disk has no space. This lasts until messages are deleted, or for ever
-/// if a mailbox has no UID left.
+/// Whether a mailbox or the disk has no space. This lasts until messages are deleted. If a mailbox
+/// has no UID left, it lasts for ever.
 fn means_no_space(refusal: Refusal) -> bool {
     matches!(
         refusal,

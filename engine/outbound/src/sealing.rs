@@ -2,21 +2,21 @@
 //! states the results of the checks when the message arrived.
 //!
 //! The recipient's server gets the message from our address, which the domain of the author does
-//! not allow to send its mail. A server before us may have changed the message, so the signature of
-//! the author's domain may be invalid. Before such a message is put into the outbox for its first
-//! forwarding address, it is read once and hashed. Then two signatures are computed, as for
-//! messages of our own users (`signing`). One set serves all recipients. If the power fails, the
-//! set is made again for the remaining recipients.
+//! not allow to send its mail. An earlier server may have changed the message, so the signature of
+//! the author's domain may be invalid. Our ARC set shows the recipient's server what we have
+//! checked. Before such a message is put into the outbox for its first forwarding address, it is
+//! read once and hashed. Then two signatures are computed, as for messages of our own users
+//! (`signing`). One set serves all recipients. If the power fails, the set is made again for the
+//! remaining recipients.
 //!
 //! There is no set for:
-//! - a message without check results: our own users have written it, it came from a network of
-//!   ours, or no name server could be asked;
-//! - a message with a chain that has failed or could not be checked: the recipient sees that
-//!   without our set;
+//! - a message with a chain that has failed or could not be checked: the recipient's server sees
+//!   that without our set;
+//! - a message that has our set already, from another account of ours: it has not changed since.
 //! - a message that has our set already, for another account: nothing has changed since.
 //!
-//! Invariant: memory never holds more of a message than its header and one part as the store reads
-//! it.
+//! Invariant: of a message, memory never holds more than its header and one part that the store has
+//! read.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -40,7 +40,7 @@ pub(super) struct ArcSeal {
 
 /// The state of making an ARC set.
 enum SealState {
-    /// It is not decided yet whether the message gets a set.
+    /// The attempt has not decided yet whether the message gets a set.
     Unknown,
     /// The message is being hashed. The set will state these check results.
     Hashing(Box<MessageReader>, ArrivalChecks),
@@ -85,12 +85,12 @@ impl ArcSeal {
         ArcSeal { state: SealState::Unknown }
     }
 
-    /// Whether the decision is open if the message gets a set.
+    /// Whether the attempt still has to decide if the message gets a set.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, SealState::Unknown)
     }
 
-    /// The fields of the set. Empty: there is none.
+    /// The fields of the set. Empty: the message gets no set.
     pub(super) fn fields(&self) -> &str {
         if let SealState::Made(fields) = &self.state { fields } else { "" }
     }
@@ -180,7 +180,7 @@ fn ask_signature(
 }
 
 /// The results of the checks when the message arrived, from its first field. Incoming mail loses
-/// every field that has our name (`message::Revision`), so this field is ours.
+/// every such field with our name (`message::Revision`), so this field is ours.
 fn found_in(header: &[u8], hostname: &str) -> Option<ArrivalChecks> {
     let ends = memchr::memmem::find_iter(header, b"\r\n");
     let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;

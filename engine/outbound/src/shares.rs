@@ -1,8 +1,8 @@
 //! How the places for delivery attempts are shared among accounts.
 //!
-//! An account may begin another attempt only if it has fewer attempts than there are free places.
-//! So an account with mail for many slow hosts delays only itself. A single account gets half of
-//! the places.
+//! An account may begin another attempt only if it has fewer attempts than the number of free
+//! places. So an account with mail for many slow hosts delays only its own mail. A single account
+//! gets half of the places.
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! Smarthosts: hosts that relay our mail, as the configuration names them.
 //!
-//! A message is sent to a smarthost as to any other host, with four differences:
+//! A message is sent to a smarthost in the same way as to any other host, with four differences:
 //! - If the smarthost cannot be reached, the smarthost is down, not each domain that uses it.
 //! - A refusal before the smarthost has seen a message is never final: the operator may correct the
 //!   cause.
@@ -27,8 +27,8 @@ use resolver::route_to;
 
 use super::host::{MailHost, MailHosts};
 
-/// The name of a destination: the domain, or the smarthost's host and port, which is never the name
-/// of a domain.
+/// The name of a destination: the domain, or the host and port of the smarthost. A host with a port
+/// is never the name of a domain.
 pub(super) fn destination(domain: &str, way: &Way) -> String {
     match way {
         Way::Direct => domain.to_string(),
@@ -46,7 +46,7 @@ pub(super) fn hosts(
     knowledge: &Knowledge,
 ) -> Result<Result<MailHosts, Unroutable>, Missing> {
     Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
-        // Addresses of the other family may be unknown now. The known addresses are enough.
+        // The addresses of the other family may still be unknown. The known addresses are enough.
         MailRoute::By { hops, .. } => {
             Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect())
         }

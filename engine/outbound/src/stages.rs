@@ -11,7 +11,7 @@ use super::failure::FailureReason;
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
 
 /// The delay before an entry is tried again if the time for attempts is over, but the sender's
-/// mailbox has no space for a report. The recipient is tried again together with the report.
+/// mailbox has no space for a report. The attempt then tries the recipient and the report again.
 pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 
 /// The step that an attempt takes next, or waits for.
@@ -39,7 +39,7 @@ pub(super) enum Stage {
     AskLeave,
     /// The hosts that take mail for these recipients are to be looked up.
     LookUpHosts,
-    /// The policy (MTA-STS) of the recipients' domain is to be fetched.
+    /// The MTA-STS policy of the recipients' domain is to be fetched.
     FetchPolicy,
     /// A connection to one of the hosts is to be opened.
     Connect,
@@ -115,7 +115,7 @@ pub(super) struct Acceptance {
 /// 5.2.1 and 5.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reporter {
-    /// The next host: it was told what the sender wants.
+    /// The next host: this server has passed the sender's wish on.
     Host,
     /// This machine, which knows only that the next host has the message.
     Us,

@@ -37,8 +37,8 @@ pub(super) struct Queue {
     pub(super) index: QueueIndex,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
-    /// The attempts that go on in the next turn, which comes at `again_at` at the latest. Each
-    /// repeats a request that the store has refused, or has more to compute.
+    /// The attempts that continue in the next turn, which begins at `again_at` or earlier. Each of
+    /// them repeats a request that the store has refused, or has more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
     pub(super) calls: CoreDestinations,
@@ -48,8 +48,8 @@ pub(super) struct Queue {
     /// Entries that waited behind a destination that is down now. They are to be made due again.
     released: Vec<Turns>,
     must_list_outboxes: bool,
-    /// The outboxes that were not searched since the core began to serve, each from this message
-    /// on.
+    /// The outboxes that were not searched completely since the core began to serve. Each has the
+    /// message at which the search continues.
     unsearched: Vec<Place>,
     pub(super) is_serving: bool,
 }
@@ -113,10 +113,11 @@ impl Queue {
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// The next time at which there is work even without an event.
+    /// The next time at which the queue has work even without an event.
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        // Each turn asks for this time, and in most turns nothing waits.
+        // The core asks for this time in each turn. In most turns nothing waits, and this check is
+        // cheap.
         let is_any = self.shares.taken() > 0 || self.index.has_waiting_entries();
         if is_any { self.first_deadline() } else { None }
     }
@@ -128,7 +129,7 @@ impl Queue {
         [begins, again, self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether outboxes must be searched or entries released, which no event announces.
+    /// Whether outboxes must be searched or entries released. No event announces this work.
     #[inline]
     pub(super) fn has_unannounced_work(&self) -> bool {
         self.is_serving
@@ -137,8 +138,8 @@ impl Queue {
 
     /// The first waiting entry of an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        // A free place is refused only to accounts that have attempts already. So few accounts are
-        // examined.
+        // If a place is free, only accounts that already have attempts can be refused it. So few
+        // accounts are examined.
         let is_any_free = self.is_serving && self.shares.is_any_free();
         is_any_free.then(|| self.index.next(|account| self.shares.has_one_for(account))).flatten()
     }
@@ -163,7 +164,8 @@ impl Queue {
         }
     }
 
-    /// Searches more of the outboxes, at most `left` entries.
+    /// Continues the search of the outboxes. `left`: the number of entries that may still be
+    /// examined.
     fn search_outboxes(&mut self, store: &Store, now: Instant, left: &mut usize) {
         while let Some((account, from)) = self.unsearched.pop() {
             for info in store.messages_from(account, OUTBOX, from) {
@@ -198,9 +200,9 @@ impl Queue {
         core::mem::take(&mut self.again)
     }
 
-    /// Releases the entries that wait behind a destination, because the destination is down. Each
-    /// entry then has an attempt that ends at once, and waits until the destination may be tried.
-    /// An entry that is too old for that is given up.
+    /// Releases the entries that wait behind a destination, because the destination is down. The
+    /// next attempt of each entry ends at once, and the entry waits until the destination may be
+    /// tried. An entry that is too old for that is given up.
     pub(super) fn release_entries_behind(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }
@@ -215,7 +217,7 @@ impl Queue {
         );
     }
 
-    /// Makes released entries due, at most `left` of them.
+    /// Makes released entries due. `left`: the number of entries that may still be examined.
     fn make_due(&mut self, left: &mut usize) {
         while *left > 0
             && let Some(turns) = self.released.last_mut()
@@ -239,7 +241,7 @@ impl Queue {
         self.index.set_domain(place, Queue::mark_of(domain, store));
     }
 
-    /// The mark that stands for a domain.
+    /// The mark of a domain: a keyed hash of its name.
     pub(super) fn mark_of(domain: &str, store: &Store) -> DomainMark {
         let hash = u128::from_le_bytes(store.secret(domain.as_bytes())) as u64;
         DomainMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
@@ -251,7 +253,8 @@ impl Queue {
         self.let_next_try(destination);
     }
 
-    /// Notes that the attempt that asked for leave has it. The next attempt may ask.
+    /// Notes that the owner has granted leave to the attempt that asked for it. The next attempt
+    /// may ask.
     pub(super) fn leave_granted(&mut self, destination: &str, grant: Grant) {
         if self.calls.granted(destination, grant) {
             self.let_next_try(destination);
@@ -306,9 +309,9 @@ impl Queue {
         }
     }
 
-    /// An attempt has ended without a try, and its destination is not known. So at each destination
-    /// without an attempt, the next entry may try. Otherwise it could wait although no attempt is
-    /// active.
+    /// Lets the next entry at each destination without an attempt try. Called when an attempt has
+    /// ended without a try, since its destination is not known. Otherwise an entry could wait
+    /// although no attempt is active.
     fn let_others_try(&mut self) {
         let Queue { behind, calls, .. } = self;
         let free: Vec<String> =
@@ -338,8 +341,8 @@ impl Queue {
     }
 
     /// Lets the next entry that waits for this destination try, if its account may have an attempt.
-    /// If no account may have one now, one entry of each account may try, and the first account
-    /// with a free place goes first.
+    /// If no account may have one now, one entry of each account becomes due. The first account
+    /// with a free place then goes first.
     fn let_next_try(&mut self, destination: &str) {
         let Queue { behind, index, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };

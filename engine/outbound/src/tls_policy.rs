@@ -1,14 +1,14 @@
 //! Finds the hosts that accept a domain's mail, and the TLS that each host requires. The host's
-//! domain may publish the certificates of the host (DANE for SMTP). Otherwise the policy of the
-//! mail's domain counts (`relay::policies`).
+//! domain may publish the certificates of the host (DANE for SMTP). If it does not, the policy of
+//! the recipients' domain applies (`relay::policies`).
 //!
 //! If DNSSEC authenticates the route to a host, its domain may publish the certificate of the host.
-//! Then nothing is sent to a host that does not show this certificate. So an active attacker can
-//! neither remove the offer of TLS nor answer in place of the host. If name servers do not say what
-//! is published, the host is not called: an attacker may have suppressed the answer.
+//! In that case nothing is sent to a host that does not show this certificate. So an active
+//! attacker can neither remove the offer of TLS nor answer in place of the host. If name servers do
+//! not say what is published, the host is not called: an attacker may have suppressed the answer.
 //!
-//! The lookup uses the name by which the host is called, not the target of an alias. Certificates
-//! from authorities have to be valid for the same name.
+//! The lookup uses the name by which the host is called, not the target of an alias. A certificate
+//! that an authority has issued must be valid for the same name.
 //!
 //! Implements: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 

@@ -4,8 +4,8 @@
 //! A connection counts once, when its first message is over, if the conversation has reached the
 //! point where TLS begins. If TLS fails, the second connection in plaintext is not counted. A host
 //! that must not be called because of its domain's policy counts as a failure when its turn comes.
-//! So does a policy that could not be fetched. Smarthosts are not counted: the operator has
-//! configured their TLS.
+//! A policy that could not be fetched also counts as a failure. Smarthosts are not counted: the
+//! operator has configured their TLS.
 //!
 //! Invariant: the statistics are only in memory.
 

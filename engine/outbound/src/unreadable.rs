@@ -1,9 +1,9 @@
 //! Handles an entry with a head that cannot be read: its recipients are not known.
 //!
-//! Such an entry comes from a fault of this server or of its disk, never from a sender. The message
-//! was accepted, so it is not lost silently. A line on the console names the entry, the queue page
-//! shows it, and its account gets a notice. The entry stays until an administrator deletes it, and
-//! is read again in the machine's next life.
+//! Such an entry comes from a fault of this server or of its disk, never from a sender. The server
+//! has accepted the message, so the message must not be lost silently. A line on the console names
+//! the entry, the queue page shows it, and its account gets a notice. The entry stays until an
+//! administrator deletes it, and is read again in the machine's next life.
 //!
 //! Invariants:
 //! - The notice is delivered once, whenever the power fails: it has its own origin, and is marked
@@ -66,7 +66,8 @@ impl Notice {
     }
 }
 
-/// Tells the operator that the entry cannot be sent, and why: once in this life.
+/// Tells the operator that the entry cannot be sent, and why. The line appears once in this life of
+/// the machine.
 pub(super) fn tell_operator(why: &FailureReason, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let OutboundContext { console, store, .. } = &mut *cx.parts;

@@ -1,8 +1,10 @@
 //! The order of waiting entries. Entries that wait for a time are ordered by that time. If entries
-//! of several accounts wait for the same event, the accounts take turns.
+//! of several accounts wait for the same event (the end of an attempt at their destination), the
+//! accounts take turns.
 //!
 //! Invariants:
-//! - However many entries an account has, the next account has its turn after one of them.
+//! - Each account has its turn after one entry of the previous account, however many entries the
+//!   other accounts have.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;

@@ -3,8 +3,8 @@
 //!
 //! A server that must prove its name shows a certificate for that name. The certificate must be
 //! valid today and must chain to one of these authorities. The administrator may also name the
-//! certificate of a server itself, such as a self-signed certificate. Such a certificate needs no
-//! authority. It must have the right name, and the server must have its key.
+//! certificate of a server itself, such as a self-signed certificate. A certificate that is named
+//! itself needs no authority. But it must have the right name, and the server must have its key.
 //!
 //! The name of a server may be an IP address. Then the certificate must contain the address, in the
 //! form for addresses.

@@ -2,11 +2,11 @@
 //! prove.
 //!
 //! Most MX hosts have no certificate of a trusted authority. If we required one, their mail would
-//! be sent without TLS. So we accept any certificate, unless a policy requires a certain one. Even
-//! with an unchecked certificate, a passive listener cannot read the mail. A check would not stop
-//! an active attacker, which could remove the offer of TLS (RFC 7435 section 1.2, RFC 3207 section
-//! 6). The signature of an unchecked server proves nothing, so it is not verified. So we accept
-//! even certificates and algorithms that libraries do not support.
+//! have to be sent without TLS. So we accept any certificate, unless a policy requires a certain
+//! one. Even with an unchecked certificate, a passive listener cannot read the mail. A check would
+//! not stop an active attacker, which could remove the offer of TLS (RFC 7435 section 1.2, RFC 3207
+//! section 6). The signature of an unchecked server proves nothing, so it is not verified. So we
+//! accept even certificates and algorithms that our library does not support.
 //!
 //! If a policy exists, the server must show a certificate that matches the policy, and must have
 //! the key of the certificate. The policy is either the TLSA records that its domain publishes
@@ -161,7 +161,7 @@ impl ServerCertVerifier for AcceptAll {
 pub(crate) struct Evidence<'a> {
     /// The server's own certificate.
     pub(crate) own: &'a CertificateDer<'a>,
-    /// The other certificates of the chain, in any order.
+    /// The other certificates that the server has sent, in any order.
     pub(crate) others: &'a [CertificateDer<'a>],
     /// The name of the server that we connected to.
     pub(crate) called: &'a ServerName<'a>,

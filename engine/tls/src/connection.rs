@@ -143,9 +143,9 @@ impl Connection {
     }
 
     /// Decrypts the next record, for a session that needs more plaintext than is at the start of
-    /// `bytes`. Moves the earlier plaintext directly before the new plaintext. Otherwise as
-    /// [`Connection::receive`]. `bytes` begins with the earlier plaintext, and has space for that
-    /// and two records.
+    /// `bytes`. Moves the earlier plaintext directly before the new plaintext. The rest is the same
+    /// as in [`Connection::receive`]. `bytes` begins with the earlier plaintext, and has space for
+    /// that plaintext and two records.
     pub fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.more(bytes, out),
@@ -202,8 +202,8 @@ impl Connection {
     }
 
     /// The number of bytes that the stream must have before another call can make progress. With
-    /// this number the caller examines a long record only at its start and when it is complete, and
-    /// not for each of its segments.
+    /// this number the caller need not call for each TCP segment of a long record, but only at the
+    /// record's start and when it is complete.
     pub fn wanted(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.wanted(),

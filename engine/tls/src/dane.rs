@@ -1,13 +1,13 @@
 //! DANE: a server must show a certificate or key that its domain publishes in TLSA records.
 //!
-//! A record may name the server's own certificate. Then the name, the validity period and the
-//! issuer in the certificate are ignored. Or a record names the certificate of an authority, which
-//! the server sends too. Then the server's certificate must chain to that authority, be valid today
-//! and be for the server's name.
+//! A record may describe the server's own certificate. In this case the name, the validity period
+//! and the issuer in the certificate are ignored. Or a record describes the certificate of an
+//! authority, which the server must also send. In that case the server's certificate must chain to
+//! that authority, be valid today and be for the server's name.
 //!
 //! Usages 0 and 1 rely on the public authorities and are unusable for mail (RFC 7672 section
-//! 3.1.3). An authority is used only if the server sends its certificate, even if a record has the
-//! full certificate.
+//! 3.1.3). The certificate of a published authority counts only if the server sends it, even if the
+//! record has the full certificate.
 //!
 //! Implements: RFC 6698 section 2.1, RFC 7671 sections 5.1 and 5.2, RFC 7672 section 3.
 
@@ -123,7 +123,8 @@ impl DanePolicy {
     }
 
     /// Checks that the server has sent the certificate of a published authority. The server's own
-    /// certificate must chain to it, be valid today, and be for the server's name or the domain.
+    /// certificate must chain to that authority, be valid today, and be for the server's name or
+    /// the recipient domain.
     fn check_authority(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         let is_published = |shown: &&CertificateDer<'_>| {

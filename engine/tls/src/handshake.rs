@@ -1,8 +1,8 @@
-//! A handshake. rustls has the state machine of the handshake, and gets one record at a time from
-//! this file.
+//! A handshake. rustls has the state machine of the handshake. This file gives rustls one record at
+//! a time.
 //!
-//! So one call does at most one operation with the private key. Bytes that follow the handshake in
-//! the same segment are left to [`crate::traffic`].
+//! So one call does at most one operation with the private key, and takes a bounded time. Bytes
+//! that follow the handshake in the same segment are left to [`crate::traffic`].
 //!
 //! Invariant: while a handshake message is split over several records, its bytes stay in the
 //! stream. `joined` is the number of these bytes.
@@ -94,7 +94,8 @@ impl Handshake {
         matches!(self.side, Side::Client(_)) && !self.has_sent
     }
 
-    /// Returns `Work` if a step can be done, and `Bytes` if more bytes are needed.
+    /// Returns `Work` if [`Handshake::step`] can make progress, and `Bytes` if more bytes are
+    /// needed.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> TlsEvent {
         if self.is_to_begin() {
             return TlsEvent::Work;

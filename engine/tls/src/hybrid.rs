@@ -3,21 +3,22 @@
 //!
 //! An attacker may record traffic today, and decrypt it with a quantum computer later if X25519
 //! alone protects it. So a client sends a key of ML-KEM-768 and a point of X25519. The server
-//! answers with a secret that is encapsulated to the key, and with its own point. Both secrets
-//! together are the secret of the handshake. In each of these pairs, the part of ML-KEM comes
-//! first. As a client we also send the point alone, for servers that support only X25519.
+//! answers with a secret that is encrypted (encapsulated) for the key, and with its own point. The
+//! encapsulated secret and the secret of X25519 together are the secret of the handshake. In each
+//! of these pairs, the part of ML-KEM comes first. As a client we also send the point alone, for
+//! servers that support only X25519.
 //!
 //! As a server, we let the client choose the group: rustls takes the first group of the client's
 //! list that we support. If the client has sent a share of that group, no further round trip is
-//! needed. Otherwise we ask the client for a share of the group, since its preferred group gives
-//! longer protection.
+//! needed. Otherwise we ask the client for a share of the group. This costs a round trip, but the
+//! group that the client prefers gives longer protection.
 //!
 //! Invariants:
 //! - The group is used only in TLS 1.3.
 //! - A key that FIPS 203 section 7.2 does not allow is rejected. A share of a wrong length is
 //!   rejected too.
-//! - The encapsulated secret and the key of a client come from the machine's random numbers, as the
-//!   keys of ring do.
+//! - The encapsulated secret and the key of a client come from the random numbers of the machine,
+//!   which are also the source of ring's keys.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -118,8 +119,8 @@ impl ActiveKeyExchange for HybridKeyExchange {
     }
 }
 
-/// Makes a new secret for the owner of this key. Returns the ciphertext of the secret, and the
-/// secret.
+/// Makes a new secret for the owner of the public key `key`. Returns the ciphertext of the secret,
+/// and the secret.
 ///
 /// Errors: the key is invalid, or the machine has no random numbers.
 fn encapsulate(key: &[u8]) -> Result<(Ciphertext<MlKem768>, SharedKey), Error> {

@@ -15,7 +15,7 @@
 //!   again. Plaintext that the session did not take stays decrypted in the stream.
 //! - [`TlsEvent::Work`] announces work that may need an operation with a private key.
 //!   [`Connection::work`] does this work, one record a call. The owner of the connection decides
-//!   when it calls it.
+//!   when it calls [`Connection::work`].
 //! - The session gets no plaintext before the handshake is complete, after an error, or after the
 //!   peer's `close_notify`.
 //! - A nonce is used only once: each direction counts its records, and stops using its key before
@@ -23,13 +23,13 @@
 //! - After a failure the connection writes only the alert.
 //!
 //! Deliberately absent: RSA key exchange, CBC, SHA-1, renegotiation, compression, early data, and
-//! everything before TLS 1.2. A post-handshake message of a client that is split over several
-//! records is rejected, since the only such message has five bytes. Tickets of servers are skipped,
+//! everything before TLS 1.2. A post-handshake message of a client must not be split over several
+//! records: the only such message, a key update, has five bytes. Tickets of servers are skipped,
 //! whether they are split or not.
 //!
 //! A step of a handshake is a call into a library and cannot be split. The longest step is one key
-//! exchange with X25519 and one signature. This table has its time on a real core, by the key of
-//! the certificate:
+//! exchange with X25519 and one signature. This table has the time of this step on a real core, by
+//! the key of the certificate:
 //!
 //! | ECDSA P-256 | Ed25519 | ECDSA P-384 | RSA of 2048 bits | RSA of 4096 bits |
 //! |---|---|---|---|---|
@@ -40,9 +40,9 @@
 //! of 4096 bits). The longest step of a client is making a key of X25519MLKEM768, or processing the
 //! answer, each under 0.2 ms.
 //!
-//! With a client that uses X25519MLKEM768, the server's step is 0.08 to 0.1 ms longer. A whole
-//! handshake with its connection then takes 2.34 million instructions in the image, instead of 1.43
-//! million.
+//! With a client that uses X25519MLKEM768, the server's step is 0.08 to 0.1 ms longer. With such a
+//! client, a whole handshake with its connection takes 2.34 million instructions in the image,
+//! instead of 1.43 million.
 //!
 //! Random numbers come from the machine: ring calls the crate `getrandom`, and the machine provides
 //! the source of that crate. The time of day is the last value set in [`Clock`].

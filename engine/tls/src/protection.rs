@@ -159,7 +159,7 @@ impl RecordCipher {
     }
 
     /// Whether the key may encrypt only one more record, which is reserved for a message to the
-    /// peer.
+    /// peer: a key update or an alert.
     pub(crate) fn is_at_its_end(&self) -> bool {
         self.left <= 1
     }

@@ -6,8 +6,8 @@ pub(crate) const HEADER_BYTES: usize = 5;
 /// The maximum number of bytes of plaintext in one record.
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 
-/// The maximum number of bytes that encryption may add. RFC 5246 allows more, for ciphers that we
-/// do not offer.
+/// The maximum number of bytes that encryption may add to a record. RFC 5246 allows more, for
+/// ciphers that we do not offer.
 const EXPANSION_BYTES_MAX: usize = 256;
 
 /// The longest record, in bytes. A buffer of this size always fits the next record.

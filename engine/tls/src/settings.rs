@@ -15,8 +15,8 @@ use crate::hybrid::X25519_MLKEM768;
 use crate::names::ServiceCertificates;
 use crate::tickets::TicketKeys;
 
-/// The number of tickets for a client of TLS 1.3. It is two, since browsers open two connections at
-/// once and use each ticket once.
+/// The number of tickets that a client of TLS 1.3 gets. Browsers open two connections at once and
+/// use each ticket once, so they need two.
 const TICKETS: usize = 2;
 
 /// The settings that differ between services.

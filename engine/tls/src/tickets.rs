@@ -76,8 +76,8 @@ impl ProducesTickets for Tickets {
         true
     }
 
-    /// The guaranteed lifetime of a ticket, in seconds. It does not depend on the time in the
-    /// period at which the ticket was issued.
+    /// The guaranteed lifetime of a ticket, in seconds. A ticket is valid at least for this time,
+    /// even if it was issued at the end of a period.
     fn lifetime(&self) -> u32 {
         TICKET_PERIOD_SECONDS as u32
     }

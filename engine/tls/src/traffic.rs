@@ -4,7 +4,7 @@
 //! Invariants:
 //! - A record is decrypted once. Plaintext that the session did not take stays decrypted at the
 //!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes
-//!   after the plaintext in its last record.
+//!   that its last record has after the plaintext.
 //! - The peer may send only [`IDLE_RECORDS_MAX`] records without data in a row: empty records,
 //!   warnings, key updates and tickets.
 //! - No other record may come between the parts of a message that is split over several records.
@@ -272,7 +272,7 @@ impl Traffic {
         }
     }
 
-    /// Announces new keys, and encrypts with them from then on. `None` if `out` has no space for
+    /// Announces new keys, and then encrypts with the new keys. `None` if `out` has no space for
     /// the announcement.
     fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
         let [a, b, c, d] = KEY_UPDATE;

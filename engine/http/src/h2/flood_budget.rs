@@ -3,10 +3,10 @@
 //! Every known flood attack uses frames that cost the sender almost nothing. In some floods the
 //! client cancels requests at once (CVE-2023-44487), or makes the server cancel them
 //! (CVE-2025-8671). Other floods use PING, SETTINGS, priorities, empty frames, endless heads, or
-//! windows that open byte by byte (CVE-2019-9511 to 9518, CVE-2024-27316). So each such frame has a
-//! price. Responses and sent bytes earn points. A client with no points left gets
-//! ENHANCE_YOUR_CALM. No clock is used: a normal client earns more than it spends, however fast it
-//! is.
+//! windows that open byte by byte (CVE-2019-9511 to 9518, CVE-2024-27316). So each such frame costs
+//! the client points. Responses and sent bytes earn points. The connection of a client with no
+//! points left ends with ENHANCE_YOUR_CALM. No clock is used: a normal client earns more than it
+//! spends, however fast it is.
 
 use http2::ErrorCode;
 

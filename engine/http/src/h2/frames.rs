@@ -16,8 +16,8 @@ use crate::session::HttpWaitsFor;
 /// The maximum number of settings in one frame. Few settings exist, and each costs work.
 const SETTINGS_MAX: usize = 32;
 
-/// The longest body of a request that is awaited, in bytes: half of what a client may send on a
-/// stream without a window update.
+/// The longest request body, in bytes, that the session awaits before it responds. It is half of
+/// the bytes that a client may send on a stream without a window update.
 pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
 impl Http2Session {
@@ -54,8 +54,8 @@ impl Http2Session {
             }
             FrameType::GoAway => {
                 check_connection(&head)?;
-                // The reason and the last stream are ignored, since the open streams are completed
-                // in any case.
+                // The last stream and the reason in the frame are ignored, since the open streams
+                // are completed in any case.
                 self.is_ending = true;
                 let is_long = length >= 8;
                 return if is_long {
@@ -296,8 +296,8 @@ impl Http2Session {
         }
     }
 
-    /// A frame has arrived for a stream with a body that the handler has neither admitted nor
-    /// refused yet. Waits, or refuses the stream if too many bytes of replies are unsent.
+    /// A frame has arrived for a stream with a body on which the handler has not decided yet. The
+    /// frame waits. If too many bytes of replies are unsent, the stream is refused instead.
     ///
     /// Errors: too many such streams were refused.
     fn body_of_undecided(
@@ -316,7 +316,7 @@ impl Http2Session {
         Ok(H2Progress::AndGoOn(0))
     }
 
-    /// Whether the frame belongs to a stream with a body that the handler has not decided on.
+    /// Whether the frame belongs to a stream with a body on which the handler has not decided.
     fn is_of_undecided(&self, head: &FrameHead) -> bool {
         matches!(head.kind, FrameType::Headers | FrameType::Data)
             && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)

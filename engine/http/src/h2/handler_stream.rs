@@ -75,8 +75,8 @@ impl HandlerStream {
         self.upload.as_ref().is_some_and(ArrivingBody::is_with_handler)
     }
 
-    /// The number of bytes for which a window update is due, without the bytes that wait for the
-    /// handler.
+    /// The number of bytes for which a window update is due. Bytes that wait for the handler do not
+    /// count.
     pub(super) fn unreported(&self) -> u32 {
         let waiting = self.upload.as_ref().map_or(0, ArrivingBody::waiting_bytes);
         self.unreported.saturating_sub(waiting as u32)

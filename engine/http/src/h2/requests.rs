@@ -130,7 +130,8 @@ impl Http2Session {
             // `Undecided` cannot occur here, since `frame_arrived` stops such a frame earlier.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {}
             // By the RFC this is an error of the stream only. But a stream has an entry only until
-            // its response is sent, so the connection ends in either case.
+            // its response is sent. Without an entry, the error is one of the connection, so the
+            // connection ends in either case.
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
             // The client may have sent the frame before it received our reset.

@@ -2,8 +2,8 @@
 //! that is being sent.
 //!
 //! Invariants:
-//! - A frame that was begun is completed before any other frame. Its rest waits in
-//!   [`StreamOutput::unsent`]. The rest is static bytes of a file, so it may stay there after its
+//! - A frame that was begun is completed before any other frame. The rest of the frame waits in
+//!   [`StreamOutput::unsent`]. This rest is static bytes of a file, so it may stay there after its
 //!   stream has ended.
 //! - Bodies leave buffer space for the head of an answer. So a long body does not delay the heads
 //!   of other answers.
@@ -107,7 +107,8 @@ impl StreamOutput {
         self.unsent.is_empty()
     }
 
-    /// Sends one frame of a stream, or the head of its response with the first DATA frame.
+    /// Sends one frame of a stream. At the start of a response, sends the head together with the
+    /// first DATA frame.
     ///
     /// Errors: the client makes us send too many tiny frames.
     pub(super) fn send(
@@ -154,8 +155,8 @@ impl StreamOutput {
     }
 
     /// Sends a DATA frame, if the windows and the buffer allow one. Static bytes are sent together
-    /// with `beginning`, which is then empty. Otherwise `beginning` is unchanged, and the caller
-    /// sends it before any other body.
+    /// with `beginning` (the head of the response), which is then empty. For any other body
+    /// `beginning` is unchanged, and the caller sends it before the body.
     pub(super) fn send_body(
         &mut self,
         stream: &mut Stream,

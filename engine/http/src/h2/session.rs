@@ -23,11 +23,11 @@ use crate::upload::BodyAdmission;
 /// of its initial size.
 const RECEIVED_BYTES: u32 = 32 * 1024;
 
-/// The number of bytes that a connection of a browser usually keeps.
+/// The number of bytes that the server usually keeps for the connection of a browser.
 const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 
-/// The connection of one client. Its functions are not inlined, since most connections use
-/// HTTP/1.1. This keeps the code path of HTTP/1.1 shorter.
+/// The connection of one client. Its functions are not inlined, to keep the code path of HTTP/1.1
+/// short: most connections use HTTP/1.1.
 #[derive(Debug)]
 pub struct Http2Session {
     pub(super) expect: Expect,
@@ -150,7 +150,7 @@ impl Http2Session {
         self.end(ErrorCode::EnhanceYourCalm, actions);
     }
 
-    /// The event that must happen before offering bytes is useful.
+    /// The event that must happen before it is useful to offer bytes.
     pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
@@ -187,7 +187,8 @@ impl Http2Session {
                     return bytes.len();
                 }
             }
-            // A reply that is known at once may be sent now, and bytes may wait for it.
+            // A reply that the handler knows at once may be sent now, so the streams send again. If
+            // no reply is known, the loop ends.
             if !(self.streams.has_waiting_requests() && self.streams.ask_next(actions)) {
                 break;
             }
@@ -292,9 +293,9 @@ impl Http2Session {
         self.streams.held_bytes()
     }
 
-    /// Takes the handler's reply to the request that is with the handler. The session sends it when
-    /// bytes are next offered, even if these are none. If the client has reset the stream, the
-    /// reply is dropped.
+    /// Takes the handler's reply to the request that is with the handler. The caller must then call
+    /// [`Http2Session::bytes_arrived`], at least with an empty slice, to send the reply. If the
+    /// client has reset the stream, the reply is dropped.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -303,8 +304,8 @@ impl Http2Session {
     }
 
     /// The handler admits the body of the request, up to the limit of `admission`. A longer body
-    /// gets a 413 response. An admission without a number gets the complete body in its turn, by
-    /// [`Actions::body_arrived`]. An admission with a number gets pieces by
+    /// gets a 413 response. If `admission` has no number, the handler gets the complete body in its
+    /// turn, by [`Actions::body_arrived`]. If it has a number, the handler gets pieces by
     /// [`Actions::piece_arrived`], and the last piece in its turn by [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
@@ -322,8 +323,8 @@ impl Http2Session {
         }
     }
 
-    /// Adds bytes from the handler to the open reply `number`. The session sends them when bytes
-    /// are next offered, even if these are none.
+    /// Adds bytes from the handler to the open reply `number`. The caller must then call
+    /// [`Http2Session::bytes_arrived`], at least with an empty slice, to send them.
     #[cold]
     #[inline(never)]
     pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {

@@ -34,7 +34,8 @@ pub(super) struct Stream {
 /// The event that a stream waits for. Each variant is a wait point.
 #[derive(Debug)]
 pub(super) enum Expect {
-    /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
+    /// The rest of a request body, of which `came` bytes have arrived. When the body has ended, the
+    /// answer is sent.
     Body { answer: Box<PendingResponse>, length: Option<u64>, came: u64 },
     /// The turn of the stream's request, or of its complete body, to be passed to the handler.
     Turn(Box<HandlerStream>),
@@ -44,8 +45,8 @@ pub(super) enum Expect {
     Upload(Box<HandlerStream>),
     /// Space for the head of the stream's response.
     Room(Box<PendingResponse>),
-    /// Window and space for the rest of the response body. If no byte is left, space for the empty
-    /// frame that ends the body.
+    /// Window and space for the rest of the response body. If no byte is left, the stream waits for
+    /// space for the empty frame that ends the body.
     Window(OutgoingBody),
     /// Space for the frame that resets the stream with this code.
     Reset(ErrorCode),
@@ -54,13 +55,13 @@ pub(super) enum Expect {
 /// The frames that the client may still send on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientHalf {
-    /// The rest of the stream's request, which the server awaits.
+    /// The rest of the request, which the server awaits.
     Open,
-    /// The rest of the stream's request. The handler has not decided whether to admit it.
+    /// The rest of the request. The handler has not decided whether to admit it.
     Undecided,
-    /// The rest of the stream's request, which is dropped.
+    /// The rest of the request, which is dropped.
     Unread,
-    /// No frames.
+    /// Nothing: the client must send no more frames.
     Closed,
 }
 
@@ -115,8 +116,8 @@ impl Stream {
         }
     }
 
-    /// Whether the stream waits for the client to send the rest of a body. False while the handler
-    /// holds a piece of the body.
+    /// Whether the stream waits for the client to send the rest of a body. The result is false
+    /// while the handler holds a piece of the body.
     pub(super) fn waits_for_body(&self) -> bool {
         self.client_half() == ClientHalf::Open
             && !self.handler_stream().is_some_and(HandlerStream::is_with_handler)

@@ -3,8 +3,8 @@
 //! `streams/handler.rs` passes requests to handlers, and `streams/open.rs` handles their open
 //! replies.
 //!
-//! Invariant: each admission and each open reply of a stream is given back exactly once, at the
-//! latest when the stream is removed.
+//! Invariant: each admission and each open reply of a stream is given back to the handler exactly
+//! once, at the latest when the stream is removed.
 
 mod handler;
 mod open;
@@ -25,7 +25,7 @@ pub(crate) use handler::WAITING_BYTES_MAX;
 /// The number of streams for which the list keeps memory when it becomes empty.
 const STREAMS_KEPT: usize = 4;
 
-/// The number of our last resets that are recorded. Frames for these streams may still be in
+/// The number of our last resets that the list records. Frames for these streams may still be in
 /// flight.
 const RESET_STREAMS: usize = 8;
 

@@ -1,8 +1,8 @@
 //! Requests for a handler on an HTTP/1.1 connection. The session reads no bytes after a request
-//! until the reply, so one request at a time is with the handler.
+//! until the handler has replied. So the handler has only one request of the connection at a time.
 //!
-//! A body stays in the caller's buffer until its sender is admitted. Then the session sends
-//! `100 Continue` if the client waits for it, and keeps the body.
+//! A body stays in the caller's buffer until its sender is admitted. After the admission, the
+//! session sends `100 Continue` if the client waits for it, and keeps the body.
 
 use alloc::boxed::Box;
 
@@ -17,10 +17,11 @@ use crate::upload::{ArrivingBody, BodyAdmission, PIECE_BYTES};
 
 use super::{Expect, HandlerProgress, HttpWaitsFor, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
-/// Bytes that chunk framing may take, in addition to the length of the content.
+/// The number of framing bytes that a chunked body may have, in addition to one framing byte for
+/// each admitted byte of content.
 const FRAMING_BYTES_MAX: u64 = 1024;
 
-/// After this many bytes of a body, its sender gets the full time again.
+/// After each piece of this many bytes of a body, the client gets the full time again.
 pub(crate) const STRIDE_BYTES: usize = PIECE_BYTES;
 
 /// The interim response to a client that waits before it sends its body (RFC 9110 section 15.2.1).
@@ -87,8 +88,8 @@ impl Session {
         }
     }
 
-    /// Takes the handler's reply to the request. The session sends it when bytes are next offered,
-    /// even if these are none.
+    /// Takes the handler's reply to the request. The caller must then call
+    /// [`Session::bytes_arrived`], at least with an empty slice, to send the reply.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -114,8 +115,8 @@ impl Session {
         waits + self.outgoing.kept_bytes()
     }
 
-    /// The client makes the server keep more than its share, so the connection ends. A request
-    /// that waits for the handler, or for its own body, gets a 503 response.
+    /// Ends the connection, since the client makes the server keep more than its share of memory. A
+    /// request that waits for the handler, or for its own body, gets a 503 response.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
         match self.expect {
@@ -148,8 +149,8 @@ impl Session {
         self.waits_for = HttpWaitsFor::Bytes;
     }
 
-    /// There may be space now for the head of a reply. Even a late reply is sent only with its
-    /// whole head.
+    /// There may be space now for the head of a reply. The reply begins only if there is space for
+    /// its whole head, even if it is late.
     pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
@@ -163,10 +164,10 @@ impl Session {
     }
 
     /// The handler admits the body of the request, up to the limit of `admission`. A longer body
-    /// gets a 413 response. The session continues to read when bytes are next offered, even if
-    /// these are none. An admission without a number gets the complete body, by
-    /// [`Actions::body_arrived`]. An admission with a number gets pieces, by
-    /// [`Actions::piece_arrived`] and [`Actions::pieces_ended`].
+    /// gets a 413 response. The caller must then call [`Session::bytes_arrived`], at least with an
+    /// empty slice, to continue. If `admission` has no number, the handler gets the complete body,
+    /// by [`Actions::body_arrived`]. If `admission` has a number, the handler gets the body in
+    /// pieces, by [`Actions::piece_arrived`] and [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
     pub fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {

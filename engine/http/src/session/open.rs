@@ -10,8 +10,8 @@ use crate::types::After;
 use super::{Expect, HandlerProgress, HttpWaitsFor, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
 impl Session {
-    /// Adds bytes from the handler to the open reply `number`. The session sends them when bytes
-    /// are next offered, even if these are none.
+    /// Adds bytes from the handler to the open reply `number`. The caller must then call
+    /// [`Session::bytes_arrived`], at least with an empty slice, to send them.
     #[cold]
     #[inline(never)]
     pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
@@ -49,7 +49,7 @@ impl Session {
         let Some(open) = self.outgoing.open_reply() else {
             return HandlerProgress::AndWait(came, HttpWaitsFor::Nothing);
         };
-        // If the client sets the pace, bytes after the request may be its next request.
+        // If the client sets the pace, bytes after the request may be the client's next request.
         let came = if open.is_paced_by_client() { 0 } else { came };
         let was_silent = self.outgoing.is_silent();
         let room = actions.send_room();
@@ -80,8 +80,8 @@ impl Session {
         HandlerProgress::AndWait(came, HttpWaitsFor::SendRoom)
     }
 
-    /// The client has taken all bytes, so the handler is asked for more. The client has no deadline
-    /// while it waits for the handler.
+    /// The client has taken all bytes, so the session asks the handler for more. The client has no
+    /// deadline while it waits for the handler.
     fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if let Some(number) = self.outgoing.ask() {
             actions.set_deadline(None);
@@ -90,8 +90,8 @@ impl Session {
         HandlerProgress::AndWait(0, HttpWaitsFor::Us)
     }
 
-    /// The bytes to send if the open reply was silent for too long, to find out whether the client
-    /// is still connected.
+    /// The bytes to send if the open reply was silent for too long. They show whether the client is
+    /// still connected.
     pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
         match self.outgoing.open_reply()?.pace {
             ReplyPace::Handler { sign_of_life, .. } if self.outgoing.is_silent() => {

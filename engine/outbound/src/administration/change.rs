@@ -54,7 +54,7 @@ impl QueueChange {
         self.action == QueueAction::Retry
     }
 
-    /// Whether the batch has a change that was not requested from the store yet.
+    /// Whether the batch has a change that the store was not asked for yet.
     pub(super) fn has_unasked(&self) -> bool {
         self.asked < self.batch.len()
     }
@@ -117,7 +117,7 @@ impl QueueChange {
                 return None;
             };
             match status.domain {
-                // The domain of this entry cannot be known.
+                // The domain of this entry cannot be known: its head cannot be read.
                 None if status.state == State::LeftAlone => {}
                 None => return Some(place),
                 Some(own) if own == domain => self.take_up(place, cx),
@@ -128,8 +128,8 @@ impl QueueChange {
         None
     }
 
-    /// Applies the action to an entry, if the entry is for the domain. A change that the store has
-    /// to make is added to the batch.
+    /// Applies the action to an entry, if the entry is for the domain. If the store has to make the
+    /// change, the entry is added to the batch.
     pub(super) fn take_up(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
         let Some(status) = cx.queue.index.of(place) else { return };
         if let Which::Domain(domain) = &self.which
@@ -139,7 +139,8 @@ impl QueueChange {
         }
         let is_forwarding_entry =
             entry::is_forwarding_entry(cx.parts.store.own.store.outbox_entry(place.0, place.1));
-        // A waiting entry may have been tried without success, because of its content or the disk.
+        // An entry may also wait because an attempt failed: its content or the disk was at fault.
+        // Such an entry may be deleted or retried, even if it is to be forwarded.
         let is_left = matches!(
             (self.action, status.state),
             (QueueAction::Delete | QueueAction::Retry, State::Waits(_))
@@ -206,8 +207,8 @@ impl QueueChange {
         requested
     }
 
-    /// Gives each entry of the batch the state that the store has recorded. All changes of the
-    /// batch are durable or refused.
+    /// Gives each entry of the batch the state that the store has recorded. By now, all changes of
+    /// the batch are durable or refused.
     pub(super) fn settle(&mut self, cx: &mut AdminCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {

@@ -2,10 +2,12 @@
 //! entry's record.
 //!
 //! Invariants:
-//! - The results so far are marked before anything else is begun.
+//! - The results so far are marked (durable in the record of the entry) before anything else
+//!   begins.
 //! - Local recipients come first, then reports, then recipients at other servers.
-//! - Nothing is begun for a held message before the hold ends. Then the message counts as new: its
-//!   age, which decides when it is tried and given up, starts at the end of the hold.
+//! - Nothing begins for a held message before the hold ends. From then on the message counts as
+//!   new: its age starts at the end of the hold. The age decides when the message is tried and
+//!   given up.
 //! - The mark that a recipient has the message is durable before a report is begun. An entry is
 //!   removed only when all reports are delivered.
 
@@ -27,7 +29,8 @@ use crate::{OutboundWaitPoint, smarthosts};
 
 use super::DeliveryAttempt;
 
-/// The longest wait for a held message. It is limited because the time of day may jump.
+/// The longest time until a held message is examined again. Without this limit, a jump of the clock
+/// could make the wait much too long.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl DeliveryAttempt {
@@ -38,7 +41,7 @@ impl DeliveryAttempt {
     ) -> Result<StepResult, Refusal> {
         let info = cx.info()?;
         self.stage = match (cx.record(), self.notice) {
-            // An entry without a record was found by a rebuild, and stays.
+            // An entry without a record was found by a rebuild of the store. It stays.
             (None, _) => Stage::Over(None),
             (Some(record), Some(_)) => self.next_of_unreadable(record, cx),
             (Some(record), None) => self.next_stage(info, record, cx),
@@ -98,8 +101,8 @@ impl DeliveryAttempt {
         }
         let after = match self.next_attempt(cx) {
             NextTry::After(after) => after,
-            // A recipient that is given up is in `failed`, unless the store has refused the
-            // delivery to it.
+            // Here no recipient was given up, although the time for attempts is over: the store has
+            // refused a local delivery. A recipient that is given up is in `failed`.
             NextTry::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
             NextTry::GiveUp => AGAIN,
         };
@@ -131,8 +134,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The next stage for a recipient at a domain of ours, if there is such a recipient. An address
-    /// that does not exist is reported.
+    /// The next stage for a recipient at a domain of ours. `None`: no such recipient is left. An
+    /// address that does not exist gets a failure report.
     fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
         if !self.entry().is_posted() {
             return self.next_of_arrival(open);
@@ -148,7 +151,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// As [`Self::next_here`], for a message that came for an account that forwards its mail.
+    /// The next stage as in [`Self::next_here`], for a message that came for an account that
+    /// forwards its mail.
     fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
         if self.entry().kind() == EntryKind::Looped {
@@ -160,8 +164,8 @@ impl DeliveryAttempt {
         Some(if is_unsealed { Stage::Hash } else { Stage::BeginDelivery(kind) })
     }
 
-    /// What the entry's record stores for each recipient. An entry that cannot be read gets no
-    /// marks for recipients.
+    /// The data that the entry's record stores for each recipient. An entry that cannot be read
+    /// gets no marks for recipients.
     fn packing(&self) -> Packing {
         self.entry.as_ref().map_or(Packing::Done, Entry::packing)
     }
@@ -227,7 +231,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Settles these recipients without a try: their destination is down until `until`.
+    /// Settles these recipients as unreachable, without a try: their destination is down until
+    /// `until`.
     pub(super) fn not_before(
         &mut self,
         until: Instant,
@@ -239,8 +244,8 @@ impl DeliveryAttempt {
         Stage::Choose
     }
 
-    /// The time since the message was first to be delivered, by the dates. The result is bounded by
-    /// the time that the machine has run with the entry.
+    /// The time since the message was first to be delivered, by the dates. The time that the
+    /// machine has run with the entry bounds the result.
     fn age(&self, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> Micros {
         let Turn { now, wall } = cx.parts.turn;
         let released = self.entry.as_ref().map_or(info.internal_date, |entry| entry.released(info));
@@ -248,7 +253,7 @@ impl DeliveryAttempt {
         cx.queue.index.age(self.place, dated, now)
     }
 
-    /// When the entry is tried again after this attempt, or that it is given up.
+    /// The delay until the next attempt, or the decision that the time for attempts is over.
     pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> NextTry {
         let Ok(info) = cx.info() else { return NextTry::After(AGAIN) };
         schedule::next_attempt(self.age(info, cx), random(info, cx))

@@ -2,10 +2,10 @@
 //! them. A connection may be kept for the next message to the same destination.
 //!
 //! Invariants:
-//! - A connection is kept only while an entry of this core waits for its destination. It is not
-//!   kept while another core with fewer connections waits for leave (`calls`).
-//! - While the marks of a message are on their way to the disk, nothing is sent on the connection.
-//!   If the peer sends something meanwhile, the connection is ended.
+//! - A connection is kept only while an entry of this core waits for its destination. If another
+//!   core with fewer connections waits for leave, the connection is not kept (`calls`).
+//! - Until the marks of a message are durable, nothing is sent on the connection. If the peer sends
+//!   something in that time, the connection is ended.
 //! - If a kept connection turns out to be closed, its message is sent by another connection at
 //!   once, provided that no host has seen the message.
 
@@ -49,7 +49,7 @@ impl DeliveryAttempt {
     }
 
     /// Takes the reply of a destination's owner. If this attempt does not wait for the reply,
-    /// `leave` stays `Some`.
+    /// `leave` stays `Some`, and the caller returns the leave.
     pub(crate) fn leave_arrived(
         &mut self,
         key: u64,
@@ -68,7 +68,8 @@ impl DeliveryAttempt {
         AttemptProgress::Waits
     }
 
-    /// Continues with the leave to make a connection, or waits until the destination may be tried.
+    /// Continues with the leave to make a connection, or settles the recipients if the destination
+    /// is down.
     fn take_leave(&mut self, leave: Leave, policy: DomainPolicy, cx: &mut AttemptCx<'_, '_>) {
         match leave {
             Leave::Granted(grant) => {
@@ -207,8 +208,8 @@ impl DeliveryAttempt {
         self.connection_is_over(cx);
     }
 
-    /// Takes the result of a connection that has ended. It counts, unless the host gave none and
-    /// there is another host.
+    /// Takes the result of a connection that has ended. If the host gave no result and another host
+    /// remains, the next host is called.
     fn connection_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.reader.want_nothing();
         self.is_waiting = false;
@@ -246,7 +247,8 @@ impl DeliveryAttempt {
         self.finish_route(how, cx);
     }
 
-    /// Ends the attempt at the destination. The next entry that waits for this may start.
+    /// Ends the attempt at the destination. The next entry that waits for this destination may
+    /// start.
     pub(super) fn end_route(&mut self, how: ConnectionOutcome, cx: &mut AttemptCx<'_, '_>) {
         if let Some(route) = self.route.take() {
             if route.has_leave() {

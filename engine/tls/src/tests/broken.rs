@@ -376,7 +376,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_input_breaks_a_tls_connection(
+    fn random_bytes_yield_no_plaintext(
         head in prop_oneof![Just(vec![]), Just(vec![22, 3, 1, 0, 60, 1, 0, 0, 56, 3, 3]), Just(vec![22, 3, 3])],
         noise in proptest::collection::vec(any::<u8>(), 0..300),
         is_established in any::<bool>(),

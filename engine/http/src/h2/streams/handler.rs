@@ -1,20 +1,20 @@
 //! Requests for a handler on an HTTP/2 connection.
 //!
-//! The rule: **one request is with the handler at a time. The others wait for their turn, the
-//! oldest first.** The turn of a request ends when the handler has replied or has admitted the
-//! body. While bodies arrive, other requests are passed to the handler, and each body is passed on
-//! in its turn. The session keeps reading frames, with one exception. If a client sends a body that
-//! the handler has not decided on, that frame and all later frames stay unread until the handler
-//! decides.
+//! The rule: **the handler has one request of a connection at a time. The others wait for their
+//! turn, the oldest first.** The turn of a request ends when the handler has replied or has
+//! admitted the body. While bodies arrive, the handler gets other requests, and each complete body
+//! is passed to it in its turn. The session keeps reading frames, with one exception. If a client
+//! sends a body on which the handler has not decided, that frame and all later frames stay unread
+//! until the handler decides.
 //!
 //! Invariants:
 //! - No byte of a body is kept before its sender is admitted, and at most the admitted length is
 //!   kept.
-//! - Requests that wait take at most [`WAITING_BYTES_MAX`] of memory, and at most the client's
-//!   share. A request above that gets a 503 response.
+//! - Requests that wait take at most [`WAITING_BYTES_MAX`] of memory, and never more than the
+//!   client's share. A request that would exceed these limits gets a 503 response.
 //! - No request is passed to the handler while more than [`UNSENT_BYTES_MAX`] of replies are
 //!   unsent. If a body arrives for a stream that waits for this reason, the stream is refused.
-//!   Otherwise the body would block the frames after it, and they may be the ones that open the
+//!   Otherwise the unread body would block the frames after it, although one of these may open the
 //!   windows.
 //! - A reply is sent on the stream of its request. If that stream was reset, the reply is dropped.
 

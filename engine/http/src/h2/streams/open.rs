@@ -44,7 +44,8 @@ impl StreamList {
         actions.left(number);
     }
 
-    /// Ends the open replies at the pace of a handler, since the server is about to stop.
+    /// Ends the open replies for which the handler sets the pace, since the server is about to
+    /// stop.
     pub(in crate::h2) fn end_open_replies(&mut self) {
         for stream in &mut self.list {
             if let Expect::Window(outgoing) = &mut stream.expect {
@@ -53,13 +54,14 @@ impl StreamList {
         }
     }
 
-    /// The shortest silence that an open reply at the pace of a handler allows.
+    /// The shortest silence that is allowed among the open replies for which the handler sets the
+    /// pace.
     pub(in crate::h2) fn silence(&self) -> Option<Micros> {
         self.list.iter().filter_map(Stream::silence).min()
     }
 
-    /// Sends the sign of life on each open reply at the pace of a handler, since the allowed
-    /// silence has passed.
+    /// Sends the sign of life on each open reply for which the handler sets the pace, since the
+    /// allowed silence has passed.
     pub(in crate::h2) fn signs_of_life_are_due(&mut self) {
         for stream in &mut self.list {
             let Some(ReplyPace::Handler { sign_of_life, .. }) =
