@@ -2,7 +2,7 @@
 //!
 //! An address is looked up in its canonical form, `local-part@domain` in lower case without quotes.
 //! The domain must be one of ours; `<postmaster>` without a domain is always accepted (RFC 5321
-//! section 4.5.1). If no account has the address, these are tried in order: the part before the
+//! section 4.5.1). If no account has the address, the directory tries in order: the part before the
 //! first `+` (RFC 5233 section 1), the postmaster, and the catch-all account of the domain.
 
 use alloc::collections::BTreeMap;
@@ -88,8 +88,8 @@ impl Directory {
 
     /// The account that mail for `path` is delivered to.
     ///
-    /// Errors: why there is no account. `is_own`: whether an IP address belongs to this machine.
-    /// The literal of such an address counts as a local domain.
+    /// Errors: why there is no account. `is_own`: whether an IP address belongs to this machine. An
+    /// address literal with such an IP address counts as a local domain.
     pub fn recipient(
         &self,
         store: &ShardedStore,
@@ -106,8 +106,8 @@ impl Directory {
         self.reader_of(store, local_part, domain.ok_or(RecipientRefusal::NotLocal)?)
     }
 
-    /// As [`Directory::recipient`], for an address in the form of account addresses. `None`: no
-    /// account gets its mail.
+    /// The same lookup as [`Directory::recipient`], for an address in the form of account
+    /// addresses. `None`: no account gets its mail.
     pub fn recipient_at(&self, store: &ShardedStore, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
@@ -123,14 +123,15 @@ impl Directory {
         self.serves(name.as_str())
     }
 
-    /// As [`Directory::has_domain`], for a name as text.
+    /// The same check as [`Directory::has_domain`], for a name as text.
     pub fn serves(&self, domain: &str) -> bool {
         self.domain(domain).is_some()
     }
 
     /// Whether one of our domains, or the hostname, is aligned with this domain (DMARC, RFC 7489
-    /// section 3.1.2). Aligned domains are equal, or one is a subdomain of the other. Two
-    /// subdomains of one organization are aligned too, but this is not recognized here.
+    /// section 3.1.2). Aligned domains are equal, or one is a subdomain of the other. By the RFC,
+    /// two subdomains of one organization are aligned too, but this function does not recognize
+    /// that.
     pub fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());

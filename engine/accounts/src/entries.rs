@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - An entry goes to one domain, so a failure there does not delay other mail. Recipients of one
-//!   domain are adjacent in an envelope. Among them, the recipients with a requested report of
-//!   success are adjacent.
+//!   domain are adjacent in an envelope. Among them, the recipients for which a report of success
+//!   is requested are adjacent.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -53,9 +53,9 @@ fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
     }
 }
 
-/// The recipients of the envelope that an entry covers. The entry has their number, or the number
-/// follows from the way in which entries are made. `None`: the envelope has no such recipients, or
-/// they have different domains.
+/// The recipients of the envelope that an entry covers. The record of the entry has the number of
+/// its recipients. If it has no number (format 3), the number follows from the way in which entries
+/// are made. `None`: the envelope has no such recipients, or they have different domains.
 pub fn recipients_of<'a>(
     entry: &OutboxEntry,
     envelope: &'a Envelope,
@@ -109,7 +109,7 @@ pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
     }
 }
 
-/// Sorts the recipients into the order that they have in an envelope.
+/// Sorts the recipients into the order in which an envelope must have them.
 pub fn together_by_kind(
     mut recipients: Vec<relay::OutgoingRecipient>,
 ) -> Vec<relay::OutgoingRecipient> {
@@ -160,7 +160,7 @@ mod tests {
             Some(recipients.iter().map(|recipient| recipient.address.as_str()).collect::<Vec<_>>())
         };
         assert_eq!(covered(0, 3), Some(addresses[..3].to_vec()));
-        // Entries that are grouped in another way can be read too.
+        // An entry that was made with another grouping can be read too.
         assert_eq!(covered(0, 2), Some(addresses[..2].to_vec()));
         assert_eq!(covered(1, 1), Some(addresses[1..2].to_vec()));
         // An entry of format 3 does not have the number of its recipients.

@@ -1,12 +1,12 @@
 //! Logins: a client sends a name and a proof, and the answer follows in a later turn.
 //!
 //! A password hash costs about 20 ms and cannot be interrupted. So it is a job that another core
-//! may compute, one per turn and after everything else in the turn (crate `compute`). A password
-//! that was right within the last hour needs no hash. A SCRAM proof needs none either: the client
-//! bears that cost, and this server only computes a few hashes of a hundred bytes. The throttle
-//! delays the answer to a failed login, but not the answer to a successful login. All protocols
-//! share this: an attempt is begun, decided and ended here, and its session only reports the
-//! result.
+//! may compute (crate `compute`). A core computes one hash per turn, after all other work of the
+//! turn. A password that was right within the last hour needs no hash. A SCRAM proof needs no
+//! password hash either: the client bears that cost, and this server only computes a few hashes of
+//! a hundred bytes. The throttle delays the answer to a failed login, but not the answer to a
+//! successful login. All protocols share this code: this file begins, decides and ends an attempt,
+//! and the session only reports the result.
 //!
 //! An unknown name, or an account without a verifier, gets the same answers as any other name
 //! ([`Verifier::for_unknown_name`]).
@@ -45,7 +45,8 @@ const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 
-/// The most failures that wait to be told to other cores. Further failures are not shared.
+/// The most failures that wait until they are sent to other cores. If more wait, the next failures
+/// are not shared.
 const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its decision or its answer.
@@ -175,8 +176,8 @@ impl Logins {
         }
     }
 
-    /// Counts an attempt as in progress. Returns false if its address has too many attempts. Then
-    /// the attempt is refused without a check.
+    /// Counts an attempt as in progress. Returns false if its address has too many attempts. In
+    /// this case the attempt is refused without a check.
     fn count_attempt(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
         throttled == Throttled::No || self.throttle.login_begins(peer, now)

@@ -1,15 +1,16 @@
 //! Creates the configured accounts that do not exist, before any client is served. Also gives an
 //! existing account the password of the configuration, if the configuration has a new one.
 //!
-//! A password that the owner has set stays valid as long as the configuration has the password that
-//! it replaced. Checking a plain password of the configuration costs a hash, one a turn. So it is
-//! checked only after such a change, to keep the start short.
+//! A user may have replaced the password of the configuration. The user's password stays valid
+//! until the configuration has a new password. To check a plain password of the configuration costs
+//! a hash, one a turn. So it is checked only for users that have replaced their password, to keep
+//! the start short.
 //!
 //! A plain password becomes an argon2id hash, in one turn of some 20 ms. It also becomes a SCRAM
 //! verifier, which is derived in steps, one a turn (crate `sasl`). A configured password hash gives
 //! no verifier.
 //!
-//! If disk writes fail meanwhile, they are retried every second for a minute. Until then no client
+//! If disk writes fail during this time, they are retried every second for a minute, and no client
 //! is served. Otherwise a password that the configuration has replaced would still be valid, and
 //! mail to a new account would bounce until the next start. After the minute, access to the
 //! existing mail is more important: the machine serves without the account.
@@ -252,7 +253,7 @@ impl Provisioning {
         refusal: Refusal,
         cx: &mut ProvisioningContext<'_>,
     ) -> ProvisioningProgress {
-        // If the last flush of opening has failed, only a restart helps.
+        // If the last flush during opening has failed, only a restart helps.
         let is_lasting = cx.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
         let address =

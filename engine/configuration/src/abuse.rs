@@ -13,10 +13,11 @@ use super::values::{HostName, Span};
 use super::{LISTS_MAX, parsed_once};
 
 const GREETING_DELAY: Micros = Micros::from_secs(1);
-/// The longest greeting delay. Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), but bulk
-/// senders wait less.
+/// The longest greeting delay. By RFC 5321 section 4.5.3.2.1, clients wait for 5 minutes, but bulk
+/// senders wait for a shorter time.
 const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
-/// The limits of the greylisting delay. Greylisting recognizes a retry within a day.
+/// The limits of the greylisting delay. The upper limit is low enough that greylisting still
+/// recognizes a retry, which it does for a day.
 const GREYLIST_MIN: Micros = Micros::from_secs(1);
 const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
 /// The maximum number of trusted ARC domains.

@@ -1,6 +1,6 @@
 //! The TOML document as a tree. Every node knows its place, so that an error can point at it.
 //!
-//! Our own code reads the tree, instead of a deserializer. So an error about a value of well-formed
+//! Our own code reads the tree, and no deserializer does. So an error about a value of well-formed
 //! TOML, such as an address in a foreign domain, can name its line. An error about a misspelt key
 //! can name the nearest known key.
 

@@ -16,8 +16,8 @@ use super::values::{Span, Value};
 
 const TIMEOUT: Micros = Micros::from_secs(5);
 const TIMEOUT_MIN: Micros = Micros::from_secs(1);
-/// The longest timeout. Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), but some wait
-/// less. DNS lookups may have used a part of that time.
+/// The longest timeout. By RFC 5321 section 4.5.3.2.6, clients wait for ten minutes, but some wait
+/// for a shorter time. DNS lookups may have used a part of that time.
 const TIMEOUT_MAX: Micros = Micros::from_secs(60);
 
 keys! {

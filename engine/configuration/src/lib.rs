@@ -70,7 +70,7 @@ pub const fn memory_bytes_min(cores: u8) -> u64 {
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of domains that one server serves.
 pub const DOMAINS_MAX: usize = 256;
-/// The maximum number of accounts that the file may name. The log may have more accounts.
+/// The maximum number of accounts that the file may name. The disk may have more accounts.
 pub const USERS_MAX: usize = 4096;
 /// The maximum number of aliases of one account.
 pub const ALIASES_MAX: usize = 64;
@@ -198,9 +198,9 @@ impl Configuration {
         self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
     }
 
-    /// The account that gets mail to the postmaster of a domain where no account has that address.
-    /// It is the first administrator, or else the first account. RFC 5321 §4.5.1 requires that such
-    /// mail is always accepted.
+    /// The account that gets mail to the postmaster of a domain in which no account has that
+    /// address. It is the first administrator, or the first account if there is no administrator.
+    /// RFC 5321 §4.5.1 requires that such mail is always accepted.
     pub fn postmaster(&self) -> Option<&User> {
         self.users.iter().find(|user| user.is_administrator).or_else(|| self.users.first())
     }

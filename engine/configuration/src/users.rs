@@ -125,7 +125,8 @@ keys! {
     }
 }
 
-/// An account that is created if it does not exist. After that the log is authoritative.
+/// An account that is created if it does not exist. After that, the data on the disk is
+/// authoritative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     /// The address of the account, which is also its login name.

@@ -60,7 +60,7 @@ keys! {
 pub struct WebSettings {
     /// The folder of the static site, as named in the configuration. `None`: there is no site.
     pub site: Option<String>,
-    /// Whether pages are served only over TLS. Then a plaintext request is redirected.
+    /// Whether pages are served only over TLS. If so, a plaintext request is redirected.
     pub https_only: bool,
     /// Whether every request is logged to the console.
     pub access_log: bool,

@@ -20,7 +20,7 @@ use crate::owner::Owner;
 use crate::tls_table::ServerIdentity;
 use crate::turn_gates::TurnGate;
 
-/// How long a whole handshake may take.
+/// The longest time for a whole handshake.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 
 /// An event of a connection.
@@ -44,8 +44,8 @@ pub struct ClientTransport {
     security: TransportSecurity,
     /// The identity that the host must prove in TLS.
     identity: ServerIdentity,
-    /// The host's name, or its address if the certificate must prove the address. TLS sends the
-    /// name.
+    /// The host's name, or its address if the certificate must prove the address. The handshake
+    /// sends the name.
     called: Option<String>,
     /// The fault in the host's certificate.
     fault: Option<CertificateFault>,
@@ -56,7 +56,8 @@ pub struct ClientTransport {
 enum TransportSecurity {
     /// In plaintext.
     Plaintext,
-    /// A handshake is in progress: what it waits for, and its time limit.
+    /// A handshake is in progress. The values are the event that the handshake waits for, and its
+    /// time limit.
     Handshake(HandshakeWait, Instant),
     /// In TLS records.
     Tls,
@@ -211,8 +212,8 @@ impl ClientTransport {
         self.hear(speaker, turn, connections);
     }
 
-    /// The next handshake step has its input. It waits for buffer space, then for its turn at the
-    /// gate.
+    /// Moves the handshake on, since the next step has its input. The step first waits for buffer
+    /// space, and then for its turn at the gate.
     fn step_is_due(&mut self, turn: Turn, connections: &mut Connections) {
         let TransportSecurity::Handshake(awaited, _) = &mut self.security else { return };
         if !connections.has_room_for_handshake(self.connection) {
@@ -253,8 +254,8 @@ impl ClientTransport {
         }
     }
 
-    /// Reports the loss of a connection that was reset because the output of TLS had no buffer
-    /// space.
+    /// Reports the loss of the connection to `speaker`, if the connection was reset because the
+    /// output of TLS had no buffer space.
     fn look_whether_reset(&self, speaker: &mut impl Speaker, connections: &mut Connections) {
         if connections.take_reset_of(self.connection) {
             speaker.lost(Lost::Tls);

@@ -1,14 +1,15 @@
 //! The time of day that the server uses, and the warnings about a wrong clock.
 //!
-//! An empty battery sets a clock back by years. The program was built before it runs, so its build
-//! date plus the time since the start is a lower bound. Above that bound the server uses the
-//! machine's clock. If the clock is behind the newest message, the server still uses it, but warns.
-//! The clock gives messages their dates, but does not order events.
+//! The clock of a machine with an empty battery may be years behind. The program was built before
+//! it runs, so its build date plus the time since the start is a lower bound for the time of day.
+//! Above that bound the server uses the machine's clock. If the clock is behind the newest message
+//! on the disk, the server still uses the clock, but warns. The clock gives messages their dates,
+//! but does not order events.
 
 use machine::{ConsoleLines, Instant, UnixTime};
 use tls::Day;
 
-/// The time that a clock may be behind the newest message without a warning. The message may come
+/// The time that the clock may be behind the newest message without a warning. The message may come
 /// from a core with another clock, or from before a restart.
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 

@@ -16,11 +16,12 @@ use crate::owner::{Owner, OwnerTable};
 use crate::tls_table::{TlsTable, room_for_plaintext};
 use crate::turn_gates::{TurnGate, TurnGates};
 
-/// How long a connection may take to end after its session. A slow client needs some of this time
-/// to read the last output.
+/// The longest time that a connection may take to end after its session has ended. A slow client
+/// needs some of this time to read the last output.
 const LINGER: Micros = Micros::from_secs(180);
 
-/// How long the peer of a connection that we have opened may take to end it, after our last byte.
+/// The longest time that a peer may take to end a connection that we have opened, after our last
+/// byte.
 const PARTING: Micros = Micros::from_secs(30);
 
 /// How to process the record at the start of the received bytes.
@@ -232,17 +233,18 @@ impl Connections {
         self.net.send_piece(now, caller.connection, piece)
     }
 
-    /// Queues a whole reply. A part of a reply could be read as another reply. So if it does not
-    /// fit, the connection ends. That happens only to replies that cannot wait for space.
+    /// Queues a whole reply. A part of a reply could be read as another reply. So if the reply does
+    /// not fit, the connection ends. Only replies that cannot wait for space are queued with this
+    /// function.
     pub fn say(&mut self, now: Instant, caller: Caller, bytes: &[u8]) {
         if self.send(now, caller, bytes) < bytes.len() {
             self.reset(caller.connection);
         }
     }
 
-    /// Queues `text.first` like [`Connections::say`], and as much of `text.second` as there is
-    /// space for, encrypted together. Returns the number of bytes of `text.second` that were
-    /// queued.
+    /// Queues `text.first` in the same way as [`Connections::say`], and as much of `text.second` as
+    /// there is space for. Both are encrypted together. Returns the number of bytes of
+    /// `text.second` that were queued.
     pub fn encrypt(&mut self, now: Instant, caller: Caller, text: SplitPlaintext<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
@@ -256,7 +258,8 @@ impl Connections {
         plaintext(caller, self.net.send_room(caller.connection))
     }
 
-    /// As [`Connections::send_room`], limited so that at most `limit` bytes wait for the client.
+    /// The result of [`Connections::send_room`], limited so that at most `limit` bytes wait for the
+    /// client.
     pub fn send_room_within(&self, caller: Caller, limit: usize) -> usize {
         plaintext(caller, self.net.send_room_within(caller.connection, limit))
     }
@@ -298,7 +301,7 @@ impl Connections {
         self.reset.take()
     }
 
-    /// As [`Connections::take_reset`], only if the reset connection is `connection`.
+    /// Takes the connection that was reset, if it is `connection`. Otherwise returns false.
     pub(crate) fn take_reset_of(&mut self, connection: ConnectionId) -> bool {
         self.reset.take_if(|reset| *reset == connection).is_some()
     }
@@ -373,7 +376,7 @@ impl Connections {
         let Some(output) = out.get(..progress.written) else {
             unreachable!("more bytes written than there is room for")
         };
-        // Without all of this output the peer cannot continue the handshake.
+        // Without any part of this output, the peer cannot continue the handshake.
         if !output.is_empty() && self.net.send(turn.now, connection, output) < output.len() {
             self.reset(connection);
         }
@@ -441,24 +444,24 @@ impl Connections {
         self.ready.next_ready()
     }
 
-    /// `frame`, which waits at no gate, asks to pass `gate`. The compute phase resumes it when its
-    /// turn has come.
+    /// Lets `frame`, which waits at no gate, wait for its turn at `gate`. The compute phase resumes
+    /// the frame when its turn has come.
     pub fn enter(&mut self, gate: TurnGate, frame: FrameId) {
         self.gates.enter(gate, frame);
     }
 
-    /// The frame that has its turn.
+    /// The frame that has its turn at the gate.
     #[inline]
     pub fn owner_of(&self, gate: TurnGate) -> Option<FrameId> {
         self.gates.owner(gate)
     }
 
-    /// Whether `frame` has its turn.
+    /// Whether `frame` has its turn at the gate.
     pub fn has_entered(&self, gate: TurnGate, frame: FrameId) -> bool {
         self.owner_of(gate) == Some(frame)
     }
 
-    /// `frame` has had its turn, or gives it up.
+    /// Notes that `frame` has had its turn at the gate, or gives it up.
     pub fn leave(&mut self, gate: TurnGate, frame: FrameId) {
         self.gates.leave(gate, frame);
     }

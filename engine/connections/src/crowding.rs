@@ -9,9 +9,9 @@ use crate::Connections;
 const SHED_FROM: usize = 64 << 10;
 /// The number of connections that an address may always have, whether they are idle or not.
 const SHARE_FAIR: u32 = 8;
-/// How long a session may make no progress while resources are short.
+/// The longest time for which a session may make no progress while resources are short.
 pub const PATIENCE: Micros = Micros::from_secs(10);
-/// The time between two turns that look at sessions, if no event causes a turn.
+/// The time between two turns that examine sessions, if no event causes a turn.
 pub const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
 /// The progress of a session, and the time when this progress was first seen. The time is in
@@ -35,7 +35,7 @@ impl ProgressMark {
     }
 }
 
-/// The largest share of an address in all connections, at the time of the last look.
+/// The share of all connections that the largest address has, as found at the last examination.
 #[derive(Default)]
 pub struct Crowding {
     looked_at: Option<Instant>,
@@ -67,7 +67,8 @@ impl Crowding {
         self.thinned_at = Some(now);
     }
 
-    /// Whether addresses with the largest shares still lose connections, so that others need not.
+    /// Whether addresses with the largest shares still lose connections, so that other addresses
+    /// need not lose any.
     pub fn makes_room(&self, now: Instant) -> bool {
         self.thinned_at.is_some_and(|at| now < at + PATIENCE)
     }
@@ -86,7 +87,7 @@ impl Shedding {
         bytes >= self.from
     }
 
-    /// Lowers the mark by half, when few sessions above it are left.
+    /// Halves the limit, when few sessions above it are left.
     pub fn goes_on(&mut self) {
         self.from /= 2;
     }

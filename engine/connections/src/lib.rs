@@ -6,8 +6,8 @@
 //! Invariants:
 //! - A connection that we open has an [`Owner`] from its first segment to its last. A
 //!   connection that we accept belongs to the session in its slot.
-//! - If we reset the connection of a session, [`Connections::take_reset`] reports it before
-//!   anything else happens, since no event does.
+//! - If we reset the connection of a session, no event reports that. So [`Connections::take_reset`]
+//!   reports it before anything else happens.
 //! - Decrypted bytes that the session did not take stay decrypted at the start of the stream. They
 //!   are put back before the session reads again.
 //! - A frame waits at one [`TurnGate`] at most.

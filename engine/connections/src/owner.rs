@@ -21,8 +21,8 @@ pub enum Owner {
     Filter(FrameId),
 }
 
-/// The owners of connections that this machine has opened. There are few of them, compared with
-/// sessions.
+/// The owners of connections that this machine has opened. Compared with sessions, there are few of
+/// them.
 #[derive(Default)]
 pub(crate) struct OwnerTable {
     opened: BTreeMap<ConnectionId, Owner>,

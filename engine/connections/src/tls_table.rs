@@ -4,11 +4,11 @@
 //! A session with TLS is in the same table as any other, and does not know of TLS. Records are
 //! decrypted in place: in the received frame, or in the core's scratch buffer if a record came in
 //! several segments. Bytes that the session leaves unread are put back. Output is encrypted into
-//! the block that segments point into. So on the way in, only waiting plaintext is copied. On the
-//! way out each byte is copied once.
+//! the block from which the network sends segments. So of the input, only waiting plaintext is
+//! copied. Each byte of output is copied once.
 //!
 //! Invariants:
-//! - A plaintext connection costs no more than a check of [`Channel`].
+//! - For a plaintext connection, this table costs only a check of [`Channel`].
 //! - The slot of a connection is empty before the first byte of TLS on it. It is empty again after
 //!   the end of its session or owner.
 //!
@@ -36,9 +36,9 @@ const OWN_MESSAGE_BYTES_MAX: usize = 5;
 /// The least plaintext, in bytes, for which a new record begins at the end of a block in use.
 const RECORD_BYTES_LEAST: usize = 256;
 
-/// One in this many connections may be in a handshake.
+/// At most one in this many connections may be in a handshake.
 const CONNECTIONS_PER_HANDSHAKE: usize = 32;
-/// The least limit on handshakes.
+/// The number of handshakes that are always allowed, however few connections are possible.
 const HANDSHAKES_MIN: usize = 32;
 
 /// The identity that a host must prove when we connect to it.
@@ -74,7 +74,7 @@ pub struct TlsTable {
     calls: usize,
     /// Counters of how handshakes have ended.
     outcomes: Handshakes,
-    /// The output of TLS itself, on its way to the connection.
+    /// The buffer for the output of TLS itself, until the connection queues it.
     out: Box<[u8]>,
 }
 
@@ -87,9 +87,10 @@ impl TlsTable {
         (connections / CONNECTIONS_PER_HANDSHAKE).max(HANDSHAKES_MIN)
     }
 
-    /// `certificates`: the default one first. Without any there is no TLS. `secret`: shared by all
-    /// cores of the machine, and known only to them. The first list of authorities verifies other
-    /// hosts. The second list has those that browsers trust.
+    /// Makes the TLS state. `certificates`: the default one first. If there are none, the machine
+    /// has no TLS. `secret`: shared by all cores of the machine, and known only to them. The first
+    /// list of authorities verifies other hosts. The second list has the authorities that browsers
+    /// trust.
     pub fn new(
         certificates: &[Certificate],
         [authorities, browser_authorities]: [Authorities; 2],
@@ -342,9 +343,9 @@ fn settings(
     SERVICES.iter().map(offer).collect()
 }
 
-/// The bytes of plaintext that fit into `room` bytes in every case. Each block takes at least one
-/// record. Two more records are possible: one at the end of earlier data, one at the start of later
-/// data.
+/// The number of bytes of plaintext that fit into `room` bytes in every case. Each block of output
+/// takes at least one record. Two more records are possible: one at the end of earlier data, and
+/// one at the start of later data.
 pub(crate) fn room_for_plaintext(room: usize) -> usize {
     room.saturating_sub((room / BLOCK_BYTES + 3) * ENCRYPTION_OVERHEAD_MAX)
 }

@@ -1,4 +1,5 @@
-//! The gates at which connections wait for slow computations: one step of one connection a turn.
+//! The gates at which connections wait for slow computations. At each gate, one connection does one
+//! step in a turn.
 //!
 //! Invariant: a frame waits at one gate at most.
 

@@ -5,8 +5,9 @@ use alloc::collections::BTreeMap;
 use crate::cache::footprint;
 use crate::question::{Answer, Question, Unanswered};
 
-/// The answers that a check has got so far. A check with several questions is a plain function of
-/// its knowledge: it returns the next question ([`Missing`]), and is called again with the answer.
+/// The answers that a check has got so far. A check with several questions is a pure function of
+/// its knowledge. It returns the next question ([`Missing`]), and the caller calls it again with
+/// the answer.
 #[derive(Default, Debug)]
 pub struct Knowledge {
     known: BTreeMap<Question, Result<Answer, Unanswered>>,

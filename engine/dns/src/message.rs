@@ -3,7 +3,7 @@
 //!
 //! An answer belongs to our question if it repeats the identifier and the question byte for byte,
 //! including the random upper and lower case (draft-vixie-dnsext-dns0x20). An attacker that cannot
-//! see the question has to guess all of these, and the port.
+//! see the question has to guess the identifier, the upper and lower case, and the port.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -68,7 +68,8 @@ impl OutgoingQuery {
             })
             .ok()?;
         let mut bytes = builder.finish();
-        // The length of a label is never the code of an alphabetic character.
+        // Changing the case of all bytes of the name is safe: the length of a label is at most 63,
+        // and never the code of an alphabetic character.
         let name = bytes.iter_mut().skip(HEADER_BYTES).take(name.compose_len().into());
         for byte in name.filter(|byte| byte.is_ascii_alphabetic()) {
             if cases() {
@@ -99,7 +100,7 @@ pub(crate) enum ReceivedReply {
 }
 
 /// Reads a reply to a question. `is_stream`: the reply came on a stream, where an attacker cannot
-/// guess. There a server may change the case of the name.
+/// guess. So on a stream the server may change the case of the name.
 pub(crate) fn read(
     bytes: &[u8],
     question: &Question,
@@ -114,7 +115,7 @@ pub(crate) fn read(
     let is_reply = header.qr()
         && header.opcode() == Opcode::QUERY
         && sent.bytes.starts_with(&header.id().to_be_bytes());
-    // A server that does not understand a question need not repeat it.
+    // A server that does not understand a question may leave it out of its reply.
     let is_refusal = is_reply
         && counts.qdcount() == 0
         && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());

@@ -8,9 +8,9 @@ use crate::message::OutgoingQuery;
 use crate::question::Question;
 use crate::share::LookupClient;
 
-/// How long a server may take to answer a datagram.
+/// The longest time that a server may take to answer a datagram.
 const DATAGRAM_PATIENCE: Micros = Micros::from_secs(3);
-/// How long a server may take to answer on a stream, including the connection.
+/// The longest time that a server may take to answer on a stream, including the connection.
 const STREAM_PATIENCE: Micros = Micros::from_secs(6);
 
 /// The length field before a message on a stream (RFC 7766 §8).

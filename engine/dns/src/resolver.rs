@@ -1,7 +1,7 @@
 //! The resolver: sends questions to servers, and reports the answers to the askers.
 //!
-//! - The same question is sent only once at a time, and further askers wait for the same answer. So
-//!   an attacker gets few guesses at an answer.
+//! - The same question is sent only once at a time. Further askers wait for the same answer. So an
+//!   attacker gets few guesses at an answer.
 //! - Each attempt has a secret port and identifier, and a secret choice of upper and lower case in
 //!   the name (RFC 5452). If a datagram from the server's address to that port is not the answer,
 //!   an attacker may be guessing. Then the question is sent on a stream, where guessing is not
@@ -9,8 +9,8 @@
 //! - If a server is silent or refuses, the next server is asked. A new question goes first to the
 //!   server that answered last.
 //! - Clients share the places for waiting questions, and the places for askers of one question
-//!   (`share.rs`). A question beyond a client's share gets [`Unanswered::Busy`] at once. This
-//!   result says nothing about the name.
+//!   (`share.rs`). A question beyond a client's share gets [`Unanswered::Busy`] at once. `Busy`
+//!   says nothing about the name.
 //!
 //! Invariant: each asker gets exactly one result. It gets the result at once, or by
 //! [`ResolverAction::Tell`] within [`QUESTION_SPAN_MAX`] if the caller keeps the deadlines of the
@@ -37,7 +37,7 @@ pub const SERVERS_MAX: usize = 4;
 /// The longest time from a question to its result, whatever servers do.
 pub const QUESTION_SPAN_MAX: Micros = Micros::from_secs(20);
 
-/// How often each server is asked.
+/// The number of attempts at each server.
 const ROUNDS: usize = 2;
 /// The least number of attempts in total, even with one server.
 const ATTEMPTS_MIN: usize = 3;
@@ -303,7 +303,8 @@ impl<A: OnBehalf> Resolver<A> {
         {
             Some(attempt) => {
                 open.attempt = attempt;
-                // With a new number, late bytes of an earlier stream are ignored.
+                // The attempt gets a new number, so that late bytes of an earlier stream are
+                // ignored.
                 open.number = self.draw();
                 self.open.push(open);
             }
@@ -330,7 +331,7 @@ impl<A: OnBehalf> Resolver<A> {
     ) -> Option<QueryAttempt> {
         let to = self.address(server)?;
         let identifier = self.draw() as u16;
-        // 256 bits are enough, since a name has at most 255 bytes.
+        // Four draws give 256 bits. They are enough, since a name has at most 255 bytes.
         let cases = [(); 4].map(|()| self.draw());
         let mut bits =
             cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
@@ -373,8 +374,8 @@ impl<A: OnBehalf> Resolver<A> {
     }
 }
 
-/// Whether one more question or asker of `client` may wait. `others`: the clients of all that wait
-/// now. `most`: the number of places.
+/// Whether one more question or asker of `client` may wait. `others`: the clients of all questions
+/// or askers that wait now. `most`: the number of places.
 fn has_share(
     client: Option<LookupClient>,
     others: impl Iterator<Item = LookupClient>,

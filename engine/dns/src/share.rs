@@ -4,10 +4,10 @@
 //! client with slow names could fill all places for waiting questions. Then no other client's mail
 //! could be checked. So each address and each network has a share of the places.
 //!
-//! A network may hold as many places as are free, and an address half of that. The crate `budget`
-//! has the same thresholds for memory. One network alone gets half of all places. If n networks
-//! want all places, each gets 1/(n + 1) of them, and the same number stays free for the next
-//! network. A network that holds no place gets a place as long as one is free.
+//! A network may hold at most as many places as are free, and an address at most half of that. The
+//! crate `budget` has the same thresholds for memory. One network alone gets half of all places. If
+//! n networks want all places, each gets 1/(n + 1) of them, and the same number stays free for the
+//! next network. A network that holds no place gets a place as long as one is free.
 //!
 //! A network is a /24 (IPv4) or a /48 (IPv6). An IPv6 host has a /64 to itself (RFC 6177), so a /64
 //! counts as one address.
@@ -51,8 +51,8 @@ impl OnBehalf for () {
     }
 }
 
-/// Whether one more question or asker of `client` may wait. `waiting`: the clients of all that wait
-/// now. `most`: the number of places.
+/// Whether one more question or asker of `client` may wait. `waiting`: the clients of all questions
+/// or askers that wait now. `most`: the number of places.
 pub(crate) fn may_wait(
     client: LookupClient,
     waiting: impl Iterator<Item = LookupClient>,

@@ -28,8 +28,8 @@ use super::{end_of_data, login, recipients};
 /// A message with this many `Received:` fields is in a loop (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
-/// A message with more header fields is not accepted: its checks and its signature cost work for
-/// each field.
+/// A message with more header fields than this is not accepted: its checks and its signature cost
+/// work for each field.
 const FIELDS_MAX: u16 = 1_000;
 
 /// The longest hold of a submitted message: 60 days.
@@ -59,8 +59,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         };
         let (login, settings) = (login::setting(self), self.inbound.settings);
         if login == smtp::LoginPolicy::Absent {
-            // For external mail, the answer is final: the message is in a mailbox, or it is not
-            // accepted. So no reports are offered.
+            // For external mail, the answer at the end of the message is final: the message is in a
+            // mailbox, or it is not accepted. So this server offers no reports (DSN).
             let extensions = settings.extensions.without(Extensions::DSN);
             let haste = if self.cx.inbound_policy_applies(self.caller) {
                 Haste::Refused
@@ -145,7 +145,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if let Some(transaction) = self.transaction.as_deref_mut() {
             transaction.spf_state.forget(self.caller, &mut self.inbound.checks);
         }
-        // Otherwise an uncommitted message could wait for space after its client has disconnected.
+        // If the message stayed open, it could wait for space although its client has disconnected.
         self.abort_message();
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
@@ -244,8 +244,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 }
 
-/// Writes our trace fields above the message. If check results or signatures will be written above
-/// them at the end, or the message goes to the queue, writes only the `Received:` field.
+/// Writes our trace fields above the message. Writes only the `Received:` field in two cases: check
+/// results or signatures will be written above it at the end, or the message goes to the queue.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &MessageStart<'_>,

@@ -1,4 +1,5 @@
-//! Whether an account may send one more message today. `shards::allowances` is asked before DATA.
+//! Whether an account may send one more message today. Before it accepts DATA, a session asks
+//! `shards::allowances`.
 //!
 //! | | |
 //! |---|---|
@@ -28,7 +29,7 @@ pub(super) enum Permission {
 
 impl Permission {
     /// Whether it is known if the account may send a message to these remote recipients (`people`).
-    /// If not, the core that owns the account is asked.
+    /// If it is not known, asks the core that owns the account.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,

@@ -59,10 +59,10 @@ impl SmtpConversation {
     }
 
     /// Whether the session's message holds buffers while the session waits. Other sessions may need
-    /// these buffers, so the engine's load shedding asks for this.
+    /// these buffers. The engine's load shedding calls this function.
     pub fn holds_and_waits(&self, store: &ShardedStore) -> bool {
-        // A delivery that is beginning waits only for places, so sessions cannot wait for each
-        // other in a circle.
+        // A delivery that is only beginning holds no buffers and waits only for places. So such
+        // sessions cannot wait for each other in a circle.
         let begun = self.spread_delivery().filter(|delivery| !store.is_beginning(*delivery));
         begun.is_some_and(|delivery| match self.session.waits_for() {
             smtp::SmtpWaitsFor::MessageRoom => true,
@@ -123,15 +123,15 @@ impl SmtpConversation {
         matches!(self.client.as_deref(), Some(ClientStatus::User(user)) if *user == account)
     }
 
-    /// The password of an account has changed: ends the session that is logged in to it. The new
-    /// password decides a login that is under way.
+    /// Ends the session if it is logged in to this account, because the password of the account has
+    /// changed. If a login is under way, the new password decides it.
     pub fn password_changed(&mut self, account: AccountId, call: &mut SmtpCall<'_>) {
         if self.is_logged_in_as(account) {
             self.with(call, |session, host| session.password_changed(host));
         }
     }
 
-    /// The machine is about to stop: gives up the wait of a message that has ended.
+    /// Gives up the wait of a message that has ended, because the machine is about to stop.
     pub fn stopping(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             session.stopping(host);
@@ -182,8 +182,8 @@ impl SmtpConversation {
         self.with(call, |session, host| end_of_data::filter_event(event, session, host));
     }
 
-    /// A deadline has passed: of the session, of a delayed answer to a login, or of a check of the
-    /// client, the sender or the message.
+    /// Handles a deadline that has passed: of the session, of a delayed answer to a login, or of a
+    /// check of the client, the sender or the message.
     pub fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             if login::answer_held_back(session, host) {
@@ -200,7 +200,8 @@ impl SmtpConversation {
         });
     }
 
-    /// The store has buffer space for the session's message, or has stored or refused the message.
+    /// Handles an answer of the store: it has buffer space for the session's message, or has stored
+    /// or refused the message.
     pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut SmtpCall<'_>) {
         let Some(point) = InboundWaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {

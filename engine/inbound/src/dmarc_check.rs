@@ -3,22 +3,22 @@
 //! author's domain publishes for messages without proof of origin (DMARC, crate `dmarc`).
 //!
 //! The domain's DMARC policy is applied, with one exception: a trusted forwarder has found that the
-//! message came from the author's domain. The proof may have been lost after that, as on a mailing
-//! list.
+//! message came from the author's domain. A later change by a forwarder, such as a mailing list,
+//! may have destroyed the proof.
 //!
 //! Name servers are asked as soon as the header has arrived, so the answers are usually known when
 //! the message ends. Bodies are hashed as they arrive.
 //!
 //! Invariants:
-//! - A complete message does not wait longer than [`PATIENCE`]. A fact without an answer by then is
+//! - A complete message waits at most [`PATIENCE`]. A fact without an answer by that time is
 //!   unknown, and no message is refused for that.
-//! - If a limit of ours leaves a fact unknown and the result depends on it, the message is
+//! - If a limit of ours leaves a fact unknown and the result depends on that fact, the message is
 //!   deferred. So a sender cannot weaken the check of its own messages, nor of others.
 //! - Each message has [`LEAST_BYTES`] for its header and the answers of its check. More memory
 //!   comes from a pool for all messages of a core, which addresses and networks share (`budget`).
 //!   One piece of the message and one answer may exceed the limit.
-//! - A session has at most [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the
-//!   policy of the author's domain, which does not wait for the others.
+//! - A session has at most [`KEY_QUESTIONS_MAX`] questions for keys under way. It also has one
+//!   question for the policy of the author's domain, which does not wait for the others.
 //! - Signatures are verified behind a gate, one a turn: first those of the message, then those of
 //!   its ARC chain.
 
@@ -43,9 +43,10 @@ use super::waiting::name_known_at;
 
 /// How long name servers may take once the message is complete.
 const PATIENCE: Micros = Micros::from_secs(20);
-/// Questions for the keys of one message that may be under way, so that others can ask too.
+/// The most questions for the keys of one message that may be under way. The limit lets other
+/// messages ask too.
 const KEY_QUESTIONS_MAX: usize = 8;
-/// The bytes of answers that are kept for one message.
+/// The most bytes of answers that are kept for one message.
 const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
 /// The checks of senders and messages of a core.
@@ -88,7 +89,7 @@ pub(super) struct DmarcCheck {
     /// The end of the wait, set at the end of the message.
     until: Option<Instant>,
     asks: Asks,
-    /// Whether the check waits at the gate, or has its turn there.
+    /// Whether the check waits at the gate for verifications, or has its turn there.
     is_at_gate: bool,
 }
 
@@ -114,7 +115,7 @@ enum Asks {
     Yes,
     /// The time is over: facts without an answer stay unknown.
     NoMore,
-    /// There is no name server: no results are written.
+    /// No name server is configured: no results are written.
     Nobody,
 }
 

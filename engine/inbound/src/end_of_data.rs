@@ -8,7 +8,8 @@
 //! ```
 //! A submitted message from another author than the account is refused in `Revising`.
 //!
-//! Invariant: a message is committed once or given up, even if the client disconnects meanwhile.
+//! Invariant: each message is committed or given up exactly once, even if the client disconnects in
+//! the meantime.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -118,8 +119,8 @@ pub(super) fn filter_event(
 }
 
 /// Ends a wait of the message when its deadline has passed. A message that waits for buffer space
-/// is refused, and facts about a message without an answer stay unknown. Returns false if no
-/// message waits.
+/// is refused. If a message waits for answers, the facts without an answer stay unknown. Returns
+/// false if no message waits.
 pub(super) fn give_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
@@ -183,8 +184,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let InboundTransaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
     let listings = ClientStatus::listings(host.client.as_deref());
-    // An outbox entry has the reverse path in its envelope. The server of the final delivery writes
-    // the path into the message.
+    // An outbox entry has the reverse path in its envelope. The server that makes the final
+    // delivery writes the path into the message.
     let is_elsewhere = posting.goes_to_queue();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
     let delivery = message.delivery;
@@ -288,8 +289,8 @@ fn check_authors(
     if authors.from.iter().all(is_theirs) {
         return Ok(());
     }
-    // A message that the account has resent keeps its author, and names the account in
-    // Resent-From. Then only Resent-From must be an address of the account.
+    // A message that the account has resent keeps its author, and names the account in Resent-From.
+    // For such a message, only Resent-From must be an address of the account.
     if !authors.resent_from.is_some_and(|resent_from| resent_from.iter().all(is_theirs)) {
         return Err(MessageRefusal::NotTheirs);
     }
@@ -297,8 +298,8 @@ fn check_authors(
     Ok(())
 }
 
-/// The filter's verdict on a message, once it is known. A message without a question to the filter
-/// is clean.
+/// The filter's verdict on a message, once it is known. A message about which the filter is not
+/// asked counts as clean.
 fn verdict(
     inquiry: Option<&mut FilterQuery>,
     filter: Option<&mut Filter>,

@@ -1,11 +1,12 @@
-//! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin is
-//! the domain that authorizes the client, or else its network. So the SPF check runs before the
-//! first RCPT is answered. RCPT waits for that check alone (`spf_check`). Mail for the postmaster
-//! is never deferred, nor is mail from a host on a `dnswl` list.
+//! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin of
+//! a message is the sender's domain if it authorizes the client by SPF, and otherwise the network
+//! of the client. So the SPF check must be complete before the first RCPT is answered
+//! (`spf_check`). Mail for the postmaster is never deferred, nor is mail from a host on a `dnswl`
+//! list.
 //!
 //! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
-//! reply. No question is asked about a recipient that is refused for another reason: a message that
-//! was refused does not count as a first try.
+//! reply. If a recipient is refused for another reason, that core is not asked: a message that was
+//! refused does not count as a first try.
 
 use mail::SenderOrigin;
 use shards::GreylistQuery;
@@ -32,8 +33,8 @@ pub(super) fn is_known(
         || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
-/// Whether no other reason to refuse the recipient is known. If one is known, no question about
-/// greylisting is asked, so the attempt is not recorded.
+/// Whether no other reason to refuse the recipient is known. If another reason is known, the core
+/// of the origin is not asked, so the attempt is not recorded.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
         |listings: &Listings| listings.is_not_looked_up() || listings.refusal().is_some();
@@ -48,7 +49,8 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
 
-/// Whether it is known if the message is deferred. If not, the core that knows the origin is asked.
+/// Whether it is known if the message is deferred. If it is not known, asks the core that knows the
+/// origin.
 fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
     let origin = transaction

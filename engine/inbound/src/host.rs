@@ -18,7 +18,7 @@ use super::shared::{Inbound, SmtpCall};
 use super::transaction::InboundTransaction;
 use super::waiting::InboundWaitPoint;
 
-/// The knowledge about a client beside its address: its login, or its listings.
+/// The facts about a client in addition to its address: its login, or its listings.
 pub(super) enum ClientStatus {
     /// The client is logging in: the result is not known, or the answer is delayed.
     LoggingIn(LoginAttempt),

@@ -1,9 +1,9 @@
 //! The SMTP service: incoming mail and submission.
 //!
-//! A transaction has a record while it is open, from a pool of a fixed size; an idle session has
-//! none. The body goes from the received frame into the store's buffers, behind our trace fields.
-//! The check results of external mail, and the signatures of submitted mail, are written last and
-//! read first.
+//! An open transaction has a record, from a pool of a fixed size. An idle session has no record.
+//! The body goes from the received frame into the store's buffers, after our trace fields. The
+//! check results of external mail, and the signatures of submitted mail, are written last. They are
+//! read first, because the store puts them on top of the message.
 //!
 //! | file | content |
 //! |---|---|

@@ -10,13 +10,13 @@
 //! Invariants:
 //! - RCPT does not wait longer than [`PATIENCE`], whatever name servers do. A list that does not
 //!   answer has no effect.
-//! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24, by which lists say
-//!   that the question was wrong.
-//! - A list that did not answer is not asked for [`QUIET`]. So no other client waits for it, or for
-//!   a place in the queue to name servers.
-//! - A client that was not looked up because too many questions wait is deferred. It is not
-//!   accepted unchecked. Each network has a share of those questions (`resolver`), so a client
-//!   cannot have others deferred.
+//! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24: with these
+//!   addresses, a list says that it refuses the question.
+//! - A list that did not answer is not asked for the time [`QUIET`]. So no other client waits for
+//!   that list, or for a place in the queue to name servers.
+//! - If too many questions wait, a client that cannot be looked up is deferred, and not accepted
+//!   unchecked. Each network has a share of those questions (`resolver`), so a client cannot cause
+//!   the deferral of others.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,11 +32,11 @@ use resolver::{Known, QuestionNumber};
 use super::context::SmtpContext;
 use super::waiting::name_known_at;
 
-/// How long the answers of all lists may take.
+/// The longest wait for the answers of all lists.
 const PATIENCE: Micros = Micros::from_secs(5);
-/// How long a list that did not answer is not asked.
+/// The time for which a list that did not answer is not asked.
 const QUIET: Micros = Micros::from_secs(60);
-/// The most characters of a list's text that are kept.
+/// The most characters that are kept of a list's text.
 const WORDS_MAX: usize = 200;
 
 /// The lists, and the number of clients that are being looked up.
@@ -169,8 +169,8 @@ impl Listings {
         let makes_room = !matches!(known, Err(Unanswered::Busy));
         match known {
             Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
-            // The question of a client without another waiting question is refused only if all
-            // places are taken.
+            // This question was refused although the client has no other waiting question. So all
+            // places for questions are taken.
             Err(Unanswered::Busy) if matches!(inquiry, ListQuery::Whether(_)) => {
                 self.put_off.push(inquiry);
                 self.is_limited |= self.asked.is_empty();

@@ -1,15 +1,16 @@
 //! Mail for other servers. Such a message goes into the sender's outbox with all its recipients,
-//! remote and local, and the queue delivers it. Two other kinds of mail go the same way, because
-//! the queue has timers and writes reports: held mail (RFC 4865), and mail with a request for
-//! success reports about local recipients.
+//! remote and local, and the queue delivers it. Two other kinds of submitted mail also go into the
+//! outbox, because the queue has timers and writes reports: held mail (RFC 4865), and mail with a
+//! request for success reports about local recipients.
 //!
 //! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
 //! the original sender.
 //!
 //! Invariants:
 //! - Only a logged-in client may name recipients on other servers. So each sender has an account
-//!   and an outbox. EHLO offers no reports to external clients, so their report parameters are not
-//!   stored. Such a client gets a final answer at once, and the host before us sends any report.
+//!   and an outbox. EHLO offers no reports (DSN) to external clients, so their report parameters
+//!   are not stored. An external client gets a final answer at once, and that client sends any
+//!   report.
 //! - External mail reaches a remote recipient only through an address of ours that stands for that
 //!   recipient, and only with an empty reverse path (RFC 3464 section 2). So this server sends such
 //!   mail to no other address, and a failure to deliver it is not reported.
@@ -33,7 +34,7 @@ use super::transaction::InboundTransaction;
 
 /// The most bytes of a recipient in an envelope, beside its address and its original address.
 const RECIPIENT_OVERHEAD: usize = 8;
-/// As [`RECIPIENT_OVERHEAD`], for a recipient with report parameters.
+/// The value of [`RECIPIENT_OVERHEAD`] for a recipient with report parameters.
 const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();
 
 /// The part of an open transaction for the queue: remote recipients, and the reports that the

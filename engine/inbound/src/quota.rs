@@ -7,12 +7,13 @@
 //! | the message is larger than the quota | 552 5.2.2: it never fits |
 //!
 //! The client declares the size of a message (SIZE, RFC 1870); otherwise the message counts as
-//! empty until it has arrived. Then the store decides by its exact size (`store::quotas`), for all
-//! recipients together. So a client that declares no size may name several recipients only if each
-//! has space for the largest message. Each other recipient needs a separate transaction (452
-//! 4.5.3).
+//! empty until it has arrived. When the message has arrived, the store decides by its exact size
+//! (`store::quotas`), for all recipients together. So a client that declares no size may name
+//! several recipients only if each has space for the largest message. Each other recipient needs a
+//! separate transaction (452 4.5.3).
 //!
-//! The usage of an account on another core is asked of that core, and RCPT waits for the answer.
+//! The usage of an account on another core is known only to that core, so RCPT waits for that
+//! core's answer.
 
 use configuration::Quota;
 use connections::Caller;
@@ -46,8 +47,8 @@ pub(super) enum AvailableSpace {
 }
 
 impl KnownUsage {
-    /// Whether the account's usage is known, or does not matter. If not, the core that owns the
-    /// account is asked.
+    /// Whether the account's usage is known, or does not matter. Otherwise, asks the core that owns
+    /// the account.
     pub(super) fn is_known(
         &mut self,
         account: AccountId,
@@ -92,7 +93,7 @@ impl KnownUsage {
         core::mem::take(self).room(account, declared, largest, cx)
     }
 
-    /// As [`KnownUsage::check`], but the usage stays known.
+    /// The same check as [`KnownUsage::check`], but the usage stays known.
     ///
     /// Errors: the account has no space, or its usage is unknown.
     pub(super) fn room(

@@ -6,9 +6,10 @@
 //! | our address for a forwarded message's sender (SRS) | out again, if its reverse path is empty |
 //! | a remote address, named by a logged-in client | out again |
 //!
-//! A message that goes out again is not checked here (DMARC, lists, filter): the next server does
-//! that. So a message from a client without a login is either for accounts or goes out again. The
-//! second kind of recipient is refused with 452, and the client sends it a separate message.
+//! A message that goes out again is not checked here (DMARC, lists, filter): the next server checks
+//! it. So all recipients of a message from a client without a login are accounts, or all go out
+//! again. A recipient of the other kind is refused with 452, and the client sends it a separate
+//! message.
 
 use alloc::boxed::Box;
 
@@ -49,8 +50,8 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     ClientStatus::listings(client.as_deref()).is_none_or(|listings| listings.is_known(*caller, cx))
 }
 
-/// Whether the account's usage is known, or not needed. If not, the core that owns the account is
-/// asked.
+/// Whether the account's usage is known, or not needed. Otherwise, asks the core that owns the
+/// account.
 fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction, .. } = host;
     transaction
@@ -68,7 +69,8 @@ pub(super) fn name(
     let path = &named.path;
     if let Some(listings) = host.listings().filter(|_| !path.is_postmaster()) {
         if listings.is_not_looked_up() {
-            // The client is looked up again with the next recipient.
+            // A limit has prevented the lookup. The client is looked up again with the next
+            // recipient.
             *host.client = None;
             return Err(RecipientRefusal::Unchecked);
         }

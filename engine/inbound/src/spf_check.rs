@@ -1,16 +1,16 @@
 //! The SPF check of an external sender, before the message begins: whether the domain of the
 //! reverse path authorizes the client to send for it (crate `spf`).
 //!
-//! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
-//! way, and none before the client has named a local recipient. The result goes into the trace, and
-//! is used by the check of the message (`dmarc_check`). No message is refused for the SPF result
-//! alone.
+//! DATA, or the first BDAT, waits for the check. So a connection has at most one question to name
+//! servers under way, and none before the client has named a local recipient. The result goes into
+//! the trace, and is used by the check of the message (`dmarc_check`). No message is refused for
+//! the SPF result alone.
 //!
 //! Invariants:
-//! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. Then, or if a limit of
-//!   ours was reached, the verdict is `temperror`. The check of the message (`dmarc_check`) learns
-//!   that a limit was the cause: such a verdict neither counts against the domain, nor lets a
-//!   message through.
+//! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. After that time, or if
+//!   a limit of ours was reached, the verdict is `temperror`. If a limit was the cause, the check
+//!   of the message (`dmarc_check`) knows this. Such a verdict neither counts against the domain,
+//!   nor lets a message through.
 //! - If no name server is known, nothing is checked and no result is written.
 //! - For each sender, [`KNOWN_BYTES_MAX`] and one answer are kept, from the memory budget of
 //!   message checks.
@@ -82,7 +82,7 @@ impl SpfState {
             reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
         let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) =
             domain_of(reverse_path, greeting_name);
-        // An address literal is no domain: no domain authorizes it.
+        // An address literal is not a domain, so no domain authorizes it.
         let domain = if domain.starts_with('[') { "" } else { domain };
         let sender =
             spf::SpfSender { address: caller.address, hello: greeting_name, local_part, domain };

@@ -28,7 +28,8 @@ pub(crate) struct InboundTransaction {
     pub(super) taken: KnownUsage,
     pub(super) permission: Permission,
     pub(super) deferral: Deferral,
-    /// Whether the only recipient has no space for the largest message, and no size is declared.
+    /// Whether the only recipient so far lacks space for the largest message, and the client has
+    /// declared no size. In this case no other recipient is accepted.
     pub(super) is_narrow: bool,
     /// Why the message is refused, in the words of the filter.
     pub(super) reason: String,
@@ -69,7 +70,7 @@ impl InboundTransaction {
     /// Checks the space of one more recipient.
     ///
     /// Errors: `TooMany` if the message may fit into the mailbox of one recipient and not into that
-    /// of another. The message gets only one reply for all recipients.
+    /// of another. For all recipients together, the server can send only one reply to the message.
     pub(super) fn note_room(&mut self, room: AvailableSpace) -> Result<(), RecipientRefusal> {
         if !self.recipients.is_empty() && (self.is_narrow || room == AvailableSpace::ThisMessage) {
             return Err(RecipientRefusal::TooMany);

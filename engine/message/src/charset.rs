@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A name means what the Encoding Standard says, as in browsers and other mail clients.
-//! - UTF-7 is not decoded. So text that it hides from checks of the bytes, such as markup, stays
-//!   encoded.
+//! - UTF-7 is not decoded. UTF-7 can hide text, such as markup, from checks of the bytes. Such text
+//!   stays encoded.
 //! - Without a known charset, bytes are UTF-8 as long as they are valid, and windows-1252 from the
 //!   first invalid byte on.
 //!
@@ -30,8 +30,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("utf8mb4", "utf-8"),
 ];
 
-/// Names that say nothing about bytes beyond ASCII, although the standard reads them as
-/// windows-1252.
+/// Names for ASCII. They say nothing about bytes beyond ASCII, although the standard reads such
+/// bytes as windows-1252.
 const ASCII: &[&str] = &["us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us", "us"];
 
 /// The encoding with this name. `None` for an unknown name, for UTF-7, and for ASCII, which says
@@ -68,8 +68,8 @@ pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Adds `text` with a space in place of each control character. So the text stays on one line, and
-/// never ends the line or field into which it is written.
+/// Adds `text` with a space in place of each control character. So the added text stays on one
+/// line, and never ends the line or field into which it is written.
 pub(crate) fn push_line(out: &mut String, text: &str) {
     out.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
 }

@@ -1,8 +1,8 @@
 //! The date and time of a header field: `Tue, 03 Nov 2026 21:04:05 +0000`.
 //!
 //! The date is always in UTC and always has the same length, so that a header's size is known
-//! before it is written. The zone is `+0000` and not `-0000`: this is the server's own time, and
-//! its zone is UTC.
+//! before it is written. The zone is `+0000`, since the server's own zone is UTC. `-0000` would
+//! mean that the zone is unknown.
 //!
 //! Implements: RFC 5322 section 3.3.
 

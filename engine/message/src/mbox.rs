@@ -1,10 +1,10 @@
 //! A mailbox as one file. It contains the messages in order, each after a line that begins with
 //! `From `.
 //!
-//! The variant is *mboxrd*: a line of a message that begins with `From `, after any number of `>`,
-//! gets one more `>`. A reader that removes one `>` gets the original line. Lines end in LF, as in
-//! RFC 4155: a CRLF becomes an LF, and nothing else of a message changes. An empty line follows
-//! each message.
+//! The variant is *mboxrd*. If a line of a message has `From ` at its beginning or after any number
+//! of `>`, the line gets one more `>`. A reader that removes one `>` gets the original line. Lines
+//! end in LF, as RFC 4155 requires: a CRLF becomes an LF. No other byte of a message changes. An
+//! empty line follows each message.
 //!
 //! Implements: RFC 4155 appendix A.
 

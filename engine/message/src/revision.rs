@@ -21,7 +21,7 @@
 //!   receiver takes at a time.
 //! - The beginning of a line is held back only until its kind is known, and at most
 //!   [`HELD_BYTES_MAX`] bytes. If these bytes do not show whether a field claims to be ours, the
-//!   field is removed. If they do not show that a line is a field, the line is text.
+//!   field is removed. If they do not show that a line is a field, the line counts as text.
 
 mod line;
 
@@ -66,9 +66,9 @@ struct HeaderState {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// At the start of a line, after a line of a field that was handled like this.
+    /// At the start of a line. The value says how the field with the previous line was handled.
     LineStart(FieldDisposition),
-    /// Within a line that is handled like this.
+    /// Within a line. The value says how the line is handled.
     Within(FieldDisposition),
     /// After the header.
     Body,

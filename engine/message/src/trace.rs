@@ -49,7 +49,8 @@ pub enum Assurance {
 }
 
 impl WithProtocol {
-    /// The protocol's name. After HELO, it does not show the protection of the connection.
+    /// The protocol's name. If the client sent HELO, the name does not show the protection of the
+    /// connection.
     fn name(self, assurance: Assurance) -> &'static [u8] {
         match (self, assurance) {
             (WithProtocol::Smtp, _) => b"SMTP",
@@ -157,8 +158,8 @@ pub enum SenderDomain<'a> {
 }
 
 /// The check results of a message as an `Authentication-Results:` field, and the reason why the
-/// message went to another mailbox. Each result is written as it becomes known. A result that does
-/// not fit is left out.
+/// message went to another mailbox. The caller passes each result when it becomes known. A result
+/// that does not fit is left out.
 pub struct AuthResultsWriter<'a> {
     out: &'a mut [u8],
     written: usize,

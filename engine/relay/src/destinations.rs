@@ -1,29 +1,30 @@
-//! The state of the destinations of mail, for all cores of a machine. It consists of the
-//! connections to each destination, the cores that wait for one, and whether the destination may be
+//! The state of the destinations of mail, for all cores of a machine. The state has the connections
+//! to each destination, the cores that wait for a connection, and whether the destination may be
 //! tried.
 //!
-//! A destination that could not be reached is not tried for a while, which grows with each failure.
-//! Mail for other destinations does not wait for it. After that time one trial connection is made.
-//! Further connections follow only when the trial has succeeded.
+//! A destination that could not be reached is down for a while, which grows with each failure. Mail
+//! for other destinations does not wait for it. After that time one trial connection is made.
+//! Further connections follow only if the trial has succeeded.
 //!
 //! A core asks for leave before it makes a connection ([`Destinations::ask`]). If the destination
-//! has as many connections as it may have, the core waits. Then a core with more connections is
-//! asked to keep fewer ([`DestinationMessage::Keeps`]): it ends a connection after the message that
-//! is being sent on it.
+//! has as many connections as it may have, the core waits. While a core waits, a core with more
+//! connections is asked to keep fewer ([`DestinationMessage::Keeps`]). That core ends a connection
+//! after the message that is being sent on it.
 //!
 //! Invariants:
 //! - A destination has at most [`Limits::connections`] connections, over all cores. After a failure
-//!   it has at most one.
-//! - A core waits only for a destination that has connections, until one of them ends. Each core
-//!   has at most one waiting attempt for a destination.
+//!   it has at most one: the trial.
+//! - A core waits only for a destination that has connections, and only until one of them ends.
+//!   Each core has at most one waiting attempt for a destination.
 //! - When a connection ends, the waiting core with the fewest connections gets its place. If
 //!   several cores have equally few, the core that has waited longest gets the place.
 //! - A core is asked to keep fewer connections only if the waiting core has none, or has at least
 //!   two connections fewer. So connections do not move forever between cores that have about as
 //!   many.
 //! - At most [`Limits::destinations`] destinations without a connection are known. The destination
-//!   with the earliest end of its back-off is forgotten first, which costs one attempt.
-//!   Destinations with connections stay: the number of delivery attempts bounds their number.
+//!   with the earliest end of its back-off is forgotten first. Forgetting it costs at most one
+//!   useless attempt. Destinations with connections stay: the number of delivery attempts bounds
+//!   their number.
 //! - A destination without connections and failures has no entry.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,7 +53,7 @@ pub struct Limits {
 pub enum Leave {
     /// The core may make the connection, which counts until [`Destinations::ended`].
     Granted(Grant),
-    /// The destination is down for this time.
+    /// The destination is down: no connection may be made for this time.
     NotFor(Micros),
 }
 
@@ -82,7 +83,7 @@ pub enum ConnectionOutcome {
     Reached,
     /// The destination could not be reached.
     Failed,
-    /// Unknown: the destination was not tried.
+    /// The destination was not tried, so the connection shows nothing about it.
     Unknown,
 }
 
@@ -129,8 +130,9 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// Whether this core may make one more connection. `None`: the attempt waits, and gets its
-    /// answer later. It replaces an earlier waiting attempt of the same core.
+    /// Whether this core may make one more connection. `None`: the attempt waits, and its answer is
+    /// a later [`DestinationMessage::Leave`]. A waiting attempt replaces an earlier waiting attempt
+    /// of the same core.
     pub fn ask(&mut self, name: u64, core: CoreId, waiter: W, now: Instant) -> Option<Leave> {
         let most = self.limits.connections;
         let known = self.known.entry(name).or_insert_with(DestinationState::new);
@@ -156,7 +158,7 @@ impl<W: Copy> Destinations<W> {
             return;
         };
         let before = known.forgive();
-        // All connections are over by now, so the destination needs no entry.
+        // If all connections are over by now, the destination needs no entry.
         if known.holders.is_empty() {
             self.resting.remove(&(before, name));
             self.known.remove(&name);
@@ -181,7 +183,7 @@ impl<W: Copy> Destinations<W> {
         known.give_back(core);
         match how {
             ConnectionOutcome::Reached => drop(known.forgive()),
-            // Connections that fail together count once.
+            // Connections that fail at about the same time count as one failure.
             ConnectionOutcome::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
@@ -300,7 +302,8 @@ impl<W: Copy> DestinationState<W> {
         self.holders.iter().map(|holder| holder.connections).sum()
     }
 
-    /// The most connections to the destination now. `connections`: the limit without a failure.
+    /// The most connections that the destination may have now. `connections`: the limit without a
+    /// failure.
     fn most(&self, connections: u16) -> u16 {
         if self.failures > 0 { 1 } else { connections }
     }

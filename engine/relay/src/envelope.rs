@@ -8,7 +8,8 @@
 //! ```
 //! The message that is sent follows the envelope. Only this server reads these fields, so they have
 //! a fixed form and order, with one recipient a line. A line that ends in a comma is followed by
-//! another recipient. The message may begin with fields that look the same, which are not read.
+//! another recipient. The message itself may begin with fields that look the same. These are not
+//! read.
 //!
 //! Invariants:
 //! - A written envelope can be read again, whatever quotes an address has. The reader finds the
@@ -55,13 +56,14 @@ pub enum UnwritableEnvelope {
 /// Why an envelope cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnreadableEnvelope {
-    /// The envelope may go on after these bytes.
+    /// The envelope may continue after these bytes.
     Partial,
     /// The envelope is not valid.
     Malformed,
 }
 
-/// Writes the fields of an envelope. The positions of recipients are stored, their numbers are not.
+/// Writes the fields of an envelope. The envelope stores the order of the recipients, but not their
+/// numbers.
 ///
 /// Errors: nothing is written.
 pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), UnwritableEnvelope> {
@@ -112,10 +114,10 @@ fn options(envelope: &Envelope) -> String {
 }
 
 /// Reads the envelope at the beginning of a message, with its recipients numbered from zero. Also
-/// returns the length of the envelope in bytes. The message follows.
+/// returns the length of the envelope in bytes, which is the offset of the message.
 pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), UnreadableEnvelope> {
     match read_fields(bytes) {
-        // No envelope is this long.
+        // No envelope has this length.
         Err(UnreadableEnvelope::Partial) if bytes.len() >= BYTES_MAX => {
             Err(UnreadableEnvelope::Malformed)
         }
@@ -179,7 +181,7 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
 fn read_recipient(number: u16, line: &str) -> Option<OutgoingRecipient> {
     let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
-    // A source route is refused, since it would be left out when the address is sent.
+    // A path with a source route is refused, since the client would leave the route out.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
     let mut recipient = OutgoingRecipient {
         number,

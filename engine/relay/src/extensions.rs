@@ -20,7 +20,7 @@ pub(crate) struct ServerExtensions {
 impl ServerExtensions {
     /// Reads one line of the reply, without its code.
     pub(crate) fn learn(&mut self, line: &[u8]) {
-        // Before RFC 2554 there was `AUTH=`, and some servers still send both forms.
+        // Before RFC 2554 the form was `AUTH=`. Some servers still send both forms.
         let mut words =
             line.split(|byte| matches!(byte, b' ' | b'=')).filter(|word| !word.is_empty());
         let Some(keyword) = words.next() else { return };

@@ -4,7 +4,7 @@
 //! The bytes to send are in [`Speaker::output`]; the result is [`Fetch::outcome`], once it is
 //! known.
 //!
-//! Invariant: only a response in plain text counts, and redirects are not followed.
+//! Invariant: only a response of the type `text/plain` counts, and redirects are not followed.
 //!
 //! Implements: RFC 8461 section 3.3.
 

@@ -114,7 +114,7 @@ impl FilterQuestion {
         FilterQuestion { head, message, sent: 0, response, verdict: None }
     }
 
-    /// The question again, to be sent to another address from the beginning.
+    /// Resets the question, so that it is sent to another address from its beginning.
     pub fn again(self) -> FilterQuestion {
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
         FilterQuestion { sent: 0, response, verdict: None, ..self }

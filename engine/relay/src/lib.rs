@@ -1,8 +1,8 @@
 //! Outgoing mail: a message for another server, from the queue to the host that accepts it.
 //!
-//! A [`SmtpClient`] is the outgoing end of one SMTP connection. It is given the peer's bytes and
-//! keeps the bytes to send. It does not know TCP, name servers, the store or the clock, so a
-//! test reads like a conversation. The queue uses the other parts:
+//! A [`SmtpClient`] is the outgoing end of one SMTP connection. The caller gives it the peer's
+//! bytes, and sends the bytes that it keeps. It does not know TCP, name servers, the store or the
+//! clock, so a test reads like a conversation. The queue uses the other parts:
 //! - [`route`]: the hosts for a message;
 //! - [`schedule`]: when a message is tried again;
 //! - [`sts`], [`Fetch`] and [`policies`]: the policy of a domain about its hosts (MTA-STS), how it
@@ -13,8 +13,8 @@
 //! - [`report`]: reports to the sender;
 //! - [`srs`]: the reverse path of a forwarded message;
 //! - [`loops`]: whether a message was forwarded before;
-//! - [`filter`]: the verdict of a filter on an arriving message. A filter is asked by the same
-//!   means as a policy is fetched.
+//! - [`filter`]: the verdict of a filter on an arriving message. The question to a filter is an
+//!   HTTP request, as the fetch of a policy is.
 //!
 //! The outcome for a recipient is one of three (RFC 5321 section 4.2.1). Delivered: the message got
 //! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
@@ -22,8 +22,8 @@
 //!
 //! In one case, which is part of SMTP, a message is delivered twice (RFC 5321 section 4.5.3.2.6,
 //! RFC 1047). A peer that has the whole message gets it again if its `250` does not reach us, or if
-//! the machine stops before the result is durable. One side alone cannot avoid this, and the
-//! opposite choice would lose messages.
+//! the machine stops before the result is durable. One side alone cannot avoid this. Without the
+//! repetition, messages could be lost.
 //!
 //! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920
 //! (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC

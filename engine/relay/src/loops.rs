@@ -1,10 +1,10 @@
 //! Marks by which this server recognises a message that it has forwarded before.
 //!
-//! Forwarded mail may come back: an account here forwards to an account at another server that
-//! forwards to an account here. A `Delivered-To:` field says that a message passed an account, but
-//! anyone can write that field. A forged field could block mail for an account. So only a mark in a
-//! separate field counts. It is a keyed hash of the account's address and of the message's
-//! identifier, which does not change on the way.
+//! Forwarded mail may come back, for example if an account here forwards to an account at another
+//! server, which forwards to an account here. A `Delivered-To:` field says that a message passed an
+//! account. But anyone can write that field, so a forged field could block mail for an account. So
+//! only a mark in a separate field counts. The mark is a keyed hash of the account's address and of
+//! the message's identifier, which does not change on the way.
 //!
 //! Invariants:
 //! - Only this server can make a mark. A copied mark works only for the same account and messages

@@ -1,4 +1,4 @@
-//! An outgoing message: its envelope, and what must be known of its content.
+//! An outgoing message: its envelope, and the facts about its content that the client needs.
 //!
 //! Implements: RFC 3461 section 4 (the reports that the sender wants).
 
@@ -20,7 +20,7 @@ pub struct OutgoingMessage {
 /// The envelope of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// The sender, which is told of failures, without angle brackets. Empty: no sender.
+    /// The sender, without angle brackets: failures are reported to this address. Empty: no sender.
     pub reverse_path: String,
     /// The recipients.
     pub recipients: Vec<OutgoingRecipient>,
@@ -55,7 +55,7 @@ pub struct OutgoingRecipient {
 pub enum ContentWidth {
     /// ASCII only, as the sender has declared.
     SevenBit,
-    /// Other bytes too, or not declared.
+    /// The content may have other bytes, or the sender has declared nothing.
     EightBit,
 }
 

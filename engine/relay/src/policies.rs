@@ -1,12 +1,14 @@
 //! The MTA-STS policies of domains, as all cores of a machine know them. A policy names the hosts
 //! that accept a domain's mail. The domain's web server serves the policy over TLS.
 //!
-//! An enforced policy applies where no certificate is published under DNSSEC. Then nothing is sent
-//! to a host that the policy does not allow, or that has no certificate valid for its name.
+//! An enforced policy applies where no certificate is published under DNSSEC. Where an enforced
+//! policy applies, nothing is sent to a host that the policy does not allow, or that has no
+//! certificate valid for its name.
 //!
 //! Invariants:
-//! - A known policy applies until it expires or another version was fetched, whatever is announced
-//!   and whether or not its server can be reached. So an attacker can only prevent the first fetch.
+//! - A known policy applies until it expires or another version was fetched. What the domain
+//!   announces, and whether its web server can be reached, does not matter. So an attacker can only
+//!   prevent the first fetch.
 //! - After a failed fetch, the server is not asked for [`PAUSE`].
 //! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. An expired
 //!   policy is evicted first, then the policy with the fewest connections. The policy that was just
@@ -14,7 +16,7 @@
 //!   counts, the least recently used one is evicted, whatever its remaining time. So a client that
 //!   causes one message to each of many domains evicts no domain to which our users write.
 //! - A policy of more than [`KEPT_BYTES_MAX`] is not stored, so a few domains cannot evict all
-//!   others. Such a policy does not replace an earlier version.
+//!   others. If a new version is too large, the earlier version stays.
 //!
 //! Implements: RFC 8461 sections 3.3, 5 and 5.1.
 
@@ -34,8 +36,8 @@ const BYTES_MAX: usize = 1 << 20;
 /// The largest policy that is stored: hundreds of hosts.
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
-/// The most connections that are counted for a policy. This count is enough to tell a domain that
-/// our users write to from a domain that a client has made us write to.
+/// The greatest count of connections for a policy. A domain that our users write to soon reaches a
+/// higher count than a domain to which a client has made us write once.
 const USES_MAX: u8 = 16;
 
 /// The time without a connection after which a count halves.
@@ -70,7 +72,7 @@ impl PolicyRow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPolicy {
     policy: Option<(PolicyId, Arc<StsPolicy>)>,
-    /// The end of the policy's validity. Without a policy: the end of the pause after the last
+    /// The end of the policy's validity. If no policy is known: the end of the pause after the last
     /// fetch.
     until: Instant,
     /// No fetch is made before this time.
@@ -126,8 +128,7 @@ impl KnownPolicy {
     pub fn after(known: Option<&KnownPolicy>, fetched: &Fetched) -> Option<KnownPolicy> {
         let Fetched { id, policy, at } = fetched;
         match policy {
-            // The policy is too large to be stored. If the next fetch fails, the earlier version
-            // applies.
+            // The policy is too large to be stored, so the earlier version stays.
             Some(policy) if policy.bytes() > KEPT_BYTES_MAX => known.cloned(),
             Some(policy) => {
                 let (until, policy) =
@@ -154,7 +155,8 @@ impl Policies {
         self.known.get(&name).map(|row| Arc::clone(&row.known))
     }
 
-    /// The knowledge about a domain's policy, for a connection to the domain, which is counted.
+    /// The knowledge about a domain's policy, for a connection to the domain. Counts the
+    /// connection.
     pub fn used(&mut self, name: u64, now: Instant) -> Option<Arc<KnownPolicy>> {
         let row = self.known.get_mut(&name)?;
         (row.uses, row.last_use) = ((row.uses_at(now) + 1).min(USES_MAX), now);
@@ -169,7 +171,7 @@ impl Policies {
         if let Some(row) = self.known.get_mut(&name) {
             row.known = now_known;
         } else {
-            // The policy was fetched for a connection, which is counted.
+            // The policy was fetched for a connection, so this connection counts.
             self.known.insert(name, PolicyRow { known: now_known, uses: 1, last_use: fetched.at });
         }
         while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {

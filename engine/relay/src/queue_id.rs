@@ -3,8 +3,8 @@
 /// The number of characters in a queue id.
 const QUEUE_ID_BYTES: usize = 16;
 
-/// A source of ids. No other message of this machine has had the same id since the machine started,
-/// and most likely none before.
+/// A source of ids. It gives each id only once after the machine has started. Most likely no id was
+/// given before that time either.
 #[derive(Debug)]
 pub struct QueueIds {
     next: u64,
@@ -15,7 +15,7 @@ pub struct QueueIds {
 pub struct QueueId([u8; QUEUE_ID_BYTES]);
 
 impl QueueIds {
-    /// Two sources that count up from a random number. They never draw the same id.
+    /// Two sources that count up from a random number. They never give the same id.
     pub fn pair(random: u64) -> [QueueIds; 2] {
         [random, random ^ (1 << 63)].map(|next| QueueIds { next })
     }

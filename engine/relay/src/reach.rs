@@ -1,9 +1,9 @@
-//! The IP addresses that the records of other domains may lead to.
+//! The IP addresses to which this server may connect because a record of another domain names them.
 //!
 //! The owner of a domain can put any address into its records, even an address inside the network
-//! of this machine. A connection there would reach services that the Internet cannot reach. So this
-//! server connects to an address from such records only if a host of the public Internet may have
-//! it.
+//! of this machine. A connection to such an address would reach services that are closed to the
+//! Internet. So this server connects to an address from another domain's records only if a host of
+//! the public Internet may have that address.
 //!
 //! Sources: the IANA special-purpose address registries (RFC 6890), RFC 6598, RFC 5737, RFC 3849,
 //! RFC 9637; RFC 6052 and RFC 3056 for IPv6 addresses that lead to an IPv4 address.

@@ -16,7 +16,8 @@ use core::fmt;
 use crate::extensions::ServerExtensions;
 use crate::outcome::Misbehaviour;
 
-/// The longest line that is accepted. RFC 5321 has 512; some servers send pages of advice.
+/// The longest line that is accepted. RFC 5321 has a limit of 512 bytes, but some servers send
+/// pages of advice.
 const LINE_BYTES_MAX: usize = 4096;
 /// The most bytes of a line that are kept.
 const LINE_KEPT_BYTES: usize = 512;

@@ -1,7 +1,8 @@
 //! A web server's response to one request on a separate connection. Only the body is used, if it
 //! has the wanted media type.
 //!
-//! The request is in HTTP/1.0, so a body ends where its length says, or with the connection.
+//! The request uses HTTP/1.0, so the body ends after its announced length, or at the end of the
+//! connection.
 //!
 //! Invariants:
 //! - Only a complete response of status 200 with the wanted media type counts. Redirects are not
@@ -39,8 +40,8 @@ struct HeadFacts {
 }
 
 impl Response {
-    /// `kind`: the wanted media type, in lower case. A body longer than `body_bytes_max` counts as
-    /// none.
+    /// `kind`: the wanted media type, in lower case. A body longer than `body_bytes_max` is not
+    /// used.
     pub(crate) fn of(kind: &'static str, body_bytes_max: usize) -> Response {
         Response { kind, body_bytes_max, received: Vec::new(), body: None }
     }

@@ -1,16 +1,16 @@
 //! The route of a message: the hosts that accept a domain's mail, in the order in which they are
 //! tried.
 //!
-//! [`route`] is a plain function of the answers of name servers that are known. If it needs another
-//! answer, it returns the question. Then it is called again with that answer and with the same
+//! [`route`] is a pure function of the known answers of name servers. If it needs another answer,
+//! it returns the question. The caller then calls it again with that answer and with the same
 //! random number.
 //!
 //! Invariants:
-//! - Nothing is sent to this server itself, whatever name or address leads to it. If this server is
-//!   one of the MX hosts, only hosts that the domain prefers to this server are used. From another
-//!   host, the message would come back (RFC 5321 section 5.1).
-//! - If name servers do not answer now, the message is tried later. Only an answer of name servers
-//!   is final.
+//! - Nothing is sent to this server itself, even if a name or address of another domain leads to
+//!   it. If this server is one of the MX hosts, only hosts that the domain prefers to this server
+//!   are used. Any other MX host would send the message back (RFC 5321 section 5.1).
+//! - If name servers do not answer now, the message is tried later. Only an answer can make a
+//!   failure final.
 //! - No name of another domain leads to an address that is not public ([`is_public`]), unless the
 //!   address is in [`Us::callable`].
 //! - There are at most [`HOPS_MAX`] hops, and a route asks at most 11 questions.
@@ -42,7 +42,7 @@ pub enum RouteTarget<'a> {
     /// The hosts that accept the mail of a domain. For an address literal, the host at this
     /// address.
     Domain(smtp::Domain<'a>),
-    /// This host, which another domain names as its own server.
+    /// This host, which is named as a server in the records of another domain.
     Host(&'a Name),
     /// This host, which relays our mail.
     Smarthost(&'a Name),
@@ -57,9 +57,9 @@ pub struct Us<'a> {
     pub name: &'a Name,
     /// Our addresses.
     pub addresses: &'a [IpAddr],
-    /// Addresses at which hosts of other domains are contacted although they are not public.
+    /// Addresses that are not public, but at which this server may contact hosts of other domains.
     pub callable: &'a [RangeInclusive<IpAddr>],
-    /// The address families by which we reach others.
+    /// The address families in which this server can reach other hosts.
     pub families: Families,
 }
 
@@ -81,7 +81,8 @@ pub struct Hop {
     pub host: Option<Name>,
     /// Its address.
     pub address: IpAddr,
-    /// Whether name servers have verified the signatures of all records that led here (DNSSEC).
+    /// Whether name servers have verified the signatures of all records on the way to this address
+    /// (DNSSEC).
     pub is_authenticated: bool,
 }
 

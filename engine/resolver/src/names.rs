@@ -3,14 +3,14 @@
 //!
 //! Invariants:
 //! - Each question is answered once, in a later call than the one that asks. The answer arrives
-//!   within [`dns::QUESTION_SPAN_MAX`], unless the machine stops before.
-//! - No question is sent if no name server is known. The configuration names the servers. If it
-//!   does not describe the network, the network names them.
+//!   within [`dns::QUESTION_SPAN_MAX`], unless the machine stops before that time.
+//! - No question is sent if no name server is known. The configuration names the servers. If it has
+//!   no network section, the network (DHCP, router advertisements) names them.
 //! - Limits bound the questions to the servers, the askers of each question, and the bytes in the
 //!   cache. Some questions are reserved for outgoing mail. Each client address and each client
 //!   network has a share of the questions and of the askers (`dns::LookupClient`). A question above
 //!   the share is answered with [`Unanswered::Busy`] at once.
-//! - Ports and streams belong to waiting questions, and end with them.
+//! - A port or a stream belongs to a waiting question, and ends with it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,7 +28,7 @@ use net::{ConnectionId, Net};
 use tasks::Continuation;
 
 /// The limits of the resolver. Each question binds a UDP port, and `net` has as many ports. Clients
-/// cause the questions about them, so some questions are reserved for outgoing mail.
+/// could use up all questions, so some are reserved for outgoing mail.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
 /// The asker of a question.
@@ -270,7 +270,7 @@ impl NameLookups {
         while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action())
         {
             match action {
-                // If a datagram is not sent, the resolver repeats it later.
+                // If a datagram cannot be sent, the resolver repeats it later.
                 ResolverAction::Send { port, to, bytes } => {
                     connections.send_datagram(now, port, to, &bytes)
                 }

@@ -4,7 +4,7 @@
 //! so that load on one phase does not starve the others, and overload is shed early. No code waits:
 //! a handler runs to its end, and a continuation names the next step.
 //!
-//! Invariant: a reply that promises durability is queued only by the completion of the flush.
+//! Invariant: only the completion of a disk flush queues a reply that promises durability.
 
 mod cores;
 
@@ -35,7 +35,7 @@ const DEADLINES_PER_TURN: u32 = 64;
 const RESUMED_PER_TURN: u32 = 256;
 /// Connections that may send in one turn.
 const SPEAKERS_PER_TURN: u32 = 256;
-/// The delay of a late wake-up in simulations.
+/// The delay of a wake-up that a simulation makes late.
 const LATE: Micros = Micros::from_millis(300);
 
 /// When the engine wants its next turn.
@@ -259,7 +259,7 @@ impl Engine {
         let now = self.server.parts.turn.now;
         let output = match self.sending.through(machine) {
             None => {
-                // Own frames and those of others may fill the card, so they take turns to be first.
+                // Own frames and those of other cores take turns, since either may fill the card.
                 let others_first = self.sending.others_go_first();
                 if others_first && self.sending.has_for_others() {
                     self.transmit_for_others(machine);
@@ -274,7 +274,7 @@ impl Engine {
                 self.server.parts.connections.output(now, &mut through, &mut budget)
             }
         };
-        // A core with a full card may sleep. Space in the card wakes it.
+        // A core with a full card may sleep. The core wakes when the card has space.
         self.pace.unfinished |= output == OutputProgress::More;
         self.post(machine);
         machine.ring_doorbells();

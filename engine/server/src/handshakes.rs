@@ -4,9 +4,9 @@
 //! A step may need a signature, which cannot be split and takes from 0.1 ms to some milliseconds,
 //! depending on the certificate's key (see `tls`). So handshakes pass a gate in order, and a step
 //! runs after the turn's segments are sent. Established sessions wait for at most one step. The
-//! memory of handshakes is bounded. Above the bound, new clients are refused without a handshake,
-//! and stalled handshakes are ended (see `pressure`). While a handshake waits for its turn, its
-//! deadline does not advance.
+//! memory of handshakes is bounded. Near the bound, stalled handshakes are ended (see `pressure`).
+//! At the bound, new clients are refused without a handshake. While a handshake waits for its turn,
+//! its deadline does not advance.
 //!
 //! Invariants:
 //! - A client that has sent nothing costs no more than a connection without TLS.

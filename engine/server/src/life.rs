@@ -18,7 +18,7 @@ use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
-/// After [`FAREWELL`]: the time for the last replies of sessions, and for the disk to finish. No
+/// The time after [`FAREWELL`] for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
 
@@ -287,8 +287,8 @@ impl Lifecycle {
         }
     }
 
-    /// Begins to listen when all other cores do. So no other core refuses a client that this core
-    /// sends to it.
+    /// Begins to listen when all other cores do. A core may have to pass a client to another core,
+    /// and that core must not refuse the client.
     fn serve_when_all_do(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, .. } = &mut server.parts;
         if store.all_others_serve() {
@@ -371,8 +371,8 @@ impl Lifecycle {
     }
 
     /// Stops this core when no other core may send it a request. So the first core, which has the
-    /// disk, stops last. A core prints its last lines a turn earlier, since the machine may be off
-    /// after this turn.
+    /// disk, stops last. A core prints its last lines a turn before it stops, since the machine may
+    /// be off after the turn in which it stops.
     fn stop_after_others(&mut self, until: Instant, parts: &mut Parts, sending: &Sending) {
         let has_no_parcels_away = sending.under_way() == 0;
         if !(has_no_parcels_away && parts.store.is_last()) && parts.turn.now < until {

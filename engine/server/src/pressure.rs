@@ -1,14 +1,14 @@
-//! Load shedding: when a resource runs short, sessions that hold some and make no progress end.
+//! Load shedding: when a resource runs short, sessions end that hold some and make no progress.
 //!
 //! External clients could exhaust each limit of the machine by opening connections and doing
 //! nothing. While resources suffice, each session has the time that the RFCs give. When a resource
-//! is short, a clock hand goes around the sessions. It marks the progress of each, and ends those
-//! without progress since their mark. Without a shortage this costs nothing.
+//! is short, a clock hand goes around the sessions. It marks the progress of each session, and ends
+//! a session without progress since its mark. Without a shortage this costs nothing.
 //!
-//! A session that waits for the server is spared, unless it has a message for accounts of several
-//! cores. Such a session holds buffers of one core while it waits for those of another, so two of
-//! them could wait for each other for ever. Places for messages cannot cause this, because they are
-//! taken core by core (crate `shards`).
+//! A session that waits for the server is spared, with one exception: it has a message for accounts
+//! of several cores. Such a session holds buffers of one core while it waits for buffers of
+//! another, so two of them could wait for each other for ever. Places for messages cannot cause
+//! this, because they are taken core by core (crate `shards`).
 //!
 //! Connections are divided among addresses and networks ([`Crowding`]). Before a new client must be
 //! refused, addresses with the most connections lose their idle ones, at once. Commands without
@@ -22,10 +22,10 @@ use sometimes::sometimes;
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
-/// The patience when almost nothing of a resource is left, and even active sessions must end.
+/// The patience when almost nothing of a resource is left. Even active sessions must end.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
-/// The patience when almost no buffers are left. After two losses of a segment, a client has sent
-/// it again within three seconds (RFC 6298 section 5).
+/// The patience when almost no buffers are left. After two losses, a client has sent a segment
+/// again within three seconds (RFC 6298 section 5).
 const PATIENCE_FOR_LOSSES: Micros = Micros::from_secs(3);
 /// Buffers are short when at most one in this many is left.
 const BUFFERS_PARTS: usize = 8;
@@ -108,8 +108,8 @@ impl LoadShedder {
         }
     }
 
-    /// Ends some of the sessions that hold the most memory. If they are few, smaller ones end next.
-    /// In the next turn the machine reports whether that was enough.
+    /// Ends some of the sessions that hold the most memory. If there are few of them, smaller ones
+    /// end next. The machine reports in the next turn whether this was enough.
     #[cold]
     fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;
@@ -177,7 +177,7 @@ impl Shortage {
         Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(parts, inbound))
     }
 
-    /// The worst shortage of a resource that the session holds.
+    /// The worst shortage among the resources that the session holds.
     fn made_worse_by(session: &Session, parts: &Parts, inbound: &Inbound) -> Option<Shortage> {
         let mut all = Shortage::ALL.into_iter();
         all.find(|shortage| {
@@ -201,7 +201,7 @@ impl Shortage {
 
     fn patience(self) -> Micros {
         match self {
-            // A handshake waits only for a program, and never for a user.
+            // A handshake waits only for the client's program, never for its user.
             Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
             Shortage::AllBuffers => PATIENCE_FOR_LOSSES,
             _ => PATIENCE,
@@ -235,8 +235,8 @@ impl Shortage {
 
 impl Session {
     /// Whether the session has made no progress for the patience of this shortage. Otherwise marks
-    /// new progress. While connections are short, an idle session makes no progress, whatever its
-    /// client sends.
+    /// new progress. While connections are short, an idle session counts as without progress,
+    /// whatever its client sends.
     fn stands_still(&mut self, shortage: Shortage, parts: &Parts) -> bool {
         let waits_for_us = matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn)
             && !self.smtp().is_some_and(|talk| talk.holds_and_waits(&parts.store));
@@ -260,7 +260,7 @@ impl Session {
 
     fn has_to_go(&mut self, shortage: Shortage, cx: &mut Context<'_>) {
         sometimes!(SessionSentAway);
-        // With buffers short, the session ends without a reply: a reply would need a buffer, and
+        // If buffers are short, the session ends without a reply: a reply would need a buffer, and
         // the client may not read it.
         match shortage {
             _ if self.is_in_handshake() => {

@@ -149,7 +149,7 @@ impl Server {
                 self.parts.connections.keep(connection, bytes);
                 self.owner_event(owner, connection, TransportEvent::Bytes);
             }
-            // We have reset the connection in this turn, and its session has ended.
+            // We have reset the connection in this turn, so its session has ended.
             Owner::Session => {}
         }
     }
@@ -234,7 +234,7 @@ impl Server {
                 }
                 _ => unreachable!("{entry:?} waits for no job"),
             }
-            // A frame that has ended has not taken its result.
+            // The frame has ended, and has not taken its result.
             self.parts.compute.take_result(number);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A session gets bytes in place, in the received frame. Bytes that it does not take, because it
 //! waits for the store or for the rest of a line, stay in the connection. The connection offers
-//! them again after every event of the session. So a session needs no buffer, and continues at only
-//! one place in the code.
+//! these bytes again after every event of the session. So a session needs no buffer, and only one
+//! place in the code continues it.
 //!
 //! Invariant: after every event, everything that the session waits for has been requested. So no
 //! session waits for an event that never comes.
@@ -48,11 +48,11 @@ const _: () = assert!(
         && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
 );
 
-/// How long a session may wait for space for its greeting. Clients wait for 5 minutes (RFC 5321
+/// The longest wait of a session for space for its greeting. Clients wait for 5 minutes (RFC 5321
 /// section 4.5.3.2.1).
 pub(crate) const GREETING_PATIENCE: Micros = Micros::from_secs(120);
 
-/// How long a refused client may take to read the refusal.
+/// The longest time that a refused client may take to read the refusal.
 const REFUSAL_LINGER: Micros = Micros::from_secs(10);
 
 /// The session of one connection.
@@ -178,7 +178,7 @@ impl Session {
         Talk::Over
     }
 
-    /// Refuses a client that did not wait for its greeting, like spam programs (RFC 5321 section
+    /// Refuses a client that sent before its greeting. Spam programs do that (RFC 5321 section
     /// 3.1).
     fn has_spoken_first(&mut self, cx: &mut Context<'_>) {
         cx.parts.connections.say(cx.parts.turn.now, self.caller, smtp::SPOKE_FIRST);

@@ -12,7 +12,7 @@ use web::KEPT_BYTES_LEAST;
 /// of fixed size, the buffers of the card, and rounding.
 const FIXED_BYTES: u64 = 48 << 20;
 
-/// Bytes of the pool above the least shares, for each possible connection.
+/// Bytes of the pool for each possible connection, in addition to its least share.
 const KEPT_BYTES_POOLED: usize = 1024;
 
 /// Bytes of a session, which is in the slot of its connection.
@@ -26,7 +26,7 @@ pub(crate) const CHECKED_BYTES_POOLED: usize = 2 << 20;
 const JUDGED_BYTES_POOLED: usize = CHECKED_BYTES_POOLED + signing::POOL_BYTES;
 /// Bytes that each message has for its check or signature even if the pools are empty.
 const JUDGED_BYTES_LEAST: usize = signing::LEAST_BYTES as usize;
-/// Messages of the webmail and forwarded messages that may be signed at a time.
+/// Messages of the webmail and forwarded messages that may be signed at a time, besides SMTP.
 const SIGNED_BESIDE: usize = 64;
 
 /// Memory for each possible connection, including one buffer in use.
@@ -62,10 +62,10 @@ pub struct Sizes {
 
 impl Sizes {
     /// The sizes for each of `cores` cores that have `memory_bytes` together. `None` for less than
-    /// [`Sizes::memory_bytes_min`]. A sixteenth is for connections' buffers, and half as much for
-    /// bodies on their way to and from the disk. A quarter of the memory without fixed tables is
-    /// for the store's index, which grows. The rest is for tables, and for data that clients make
-    /// the core keep.
+    /// [`Sizes::memory_bytes_min`]. A sixteenth of the memory is for connections' buffers, and half
+    /// as much for bodies on their way to and from the disk. A quarter of the memory without fixed
+    /// tables is for the store's index, which grows. The rest is for tables, and for data that
+    /// clients make the core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));
         let scaled_bytes = share_bytes.saturating_sub(FIXED_BYTES);
@@ -137,8 +137,8 @@ impl Sizes {
         self.transactions.max(usize::from(cores) - 1)
     }
 
-    /// The limits of each core's store. With several cores, all other cores together have as much
-    /// as the core itself.
+    /// The limits of each core's store. With several cores, messages of all other cores together
+    /// may have as much as messages of the core itself.
     fn store_limits(&self, cores: u8) -> store::Limits {
         let deliveries = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {

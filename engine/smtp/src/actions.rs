@@ -6,10 +6,10 @@ use crate::command::{Mail, RcptTo};
 use crate::hold::Holds;
 use crate::path::ForwardPath;
 
-/// The actions of a session. Each call acts or queues at once and does not block. As the host of a
-/// login, the implementation checks the credentials and reports the result through
-/// [`crate::Session::login_answered`], but not from within the call. It may delay a refusal, to
-/// slow down guessing.
+/// The actions of a session. Each call acts or queues at once and does not block. The
+/// implementation is also the host of a login (`sasl::Host`). It checks the credentials and reports
+/// the result through [`crate::Session::login_answered`], but not from within the call. It may
+/// delay a refusal, to slow down guessing.
 pub trait Actions: sasl::Host {
     /// The settings of the server. The session calls this often, so the settings are small.
     fn settings(&self) -> SmtpSettings;
@@ -30,9 +30,9 @@ pub trait Actions: sasl::Host {
     /// Errors: no transaction was opened. The reply tells the client the reason.
     fn transaction_begin(&mut self, mail: &Mail<'_>) -> Result<(), SenderRefusal>;
 
-    /// Whether [`Actions::recipient`] can answer for `path` now. If a check must end first, this
-    /// returns false. Then the session does not take RCPT. After [`crate::Session::sender_known`]
-    /// it calls this again. `greeting_name`: as in [`MessageStart`].
+    /// Whether [`Actions::recipient`] can answer for `path` now. If a check must end first, the
+    /// result is false, and the session does not take RCPT. After [`crate::Session::sender_known`]
+    /// the session calls this function again. `greeting_name`: as in [`MessageStart`].
     fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool;
 
     /// RCPT: adds a recipient to the open transaction.
@@ -51,9 +51,9 @@ pub trait Actions: sasl::Host {
     fn transaction_end(&mut self);
 
     /// Whether a message of the open transaction, which has a recipient, may begin. If a check of
-    /// its sender must end first, this returns false. Then the session does not take DATA, or the
-    /// first BDAT, and the host sets the deadline. After [`crate::Session::sender_known`] the
-    /// session calls this again. `greeting_name`: as in [`MessageStart`].
+    /// its sender must end first, the result is false. In this case the session does not take DATA,
+    /// or the first BDAT, and the host sets the deadline. After [`crate::Session::sender_known`]
+    /// the session calls this function again. `greeting_name`: as in [`MessageStart`].
     fn may_begin(&mut self, greeting_name: &str) -> bool;
 
     /// DATA or the first BDAT: the message of the open transaction begins.
@@ -70,8 +70,8 @@ pub trait Actions: sasl::Host {
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal>;
 
     /// The message is complete. [`crate::Session::message_stored`] reports the result later, but
-    /// not from within this call. Until then the host sets the deadline, which the session has
-    /// cleared.
+    /// not from within this call. The session has cleared its deadline, so the host sets one for
+    /// this wait.
     ///
     /// Errors: the host has dropped the message, and does not call `message_stored` for it.
     fn message_end(&mut self) -> Result<(), MessageRefusal>;
@@ -80,7 +80,7 @@ pub trait Actions: sasl::Host {
     fn message_abort(&mut self);
 
     /// Abandons a login. Either the session no longer needs the result of [`sasl::Host::login`], or
-    /// the client has not acknowledged a granted login.
+    /// the client has not acknowledged a login that was granted.
     fn abandon_login(&mut self);
 
     /// Sets the deadline, and replaces an earlier one. The host calls
@@ -178,7 +178,7 @@ impl Default for SmtpSettings {
 }
 
 /// A set of extensions to announce. Some large clients fail on rare extensions, so each extension
-/// can be left out. The session supports an extension even if it is left out.
+/// can be left out. The session supports an extension even if EHLO does not announce it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extensions(u8);
 

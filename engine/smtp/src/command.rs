@@ -108,7 +108,7 @@ pub(crate) enum CommandError {
     UnknownCommand,
     /// A command of SMTP that this server does not support.
     NotImplemented,
-    /// The first word of an HTTP request: an attacker makes a browser connect to this port.
+    /// The first word of an HTTP request: an attacker may have made a browser connect to this port.
     NotSmtp,
     /// Bytes that are not UTF-8.
     NotUtf8,
@@ -126,7 +126,7 @@ pub(crate) enum CommandError {
     UnknownParameter,
     /// A non-ASCII address without SMTPUTF8.
     NeedsSmtpUtf8,
-    /// BDAT with an invalid size, so the start of the next command is unknown.
+    /// BDAT has an invalid size, so the start of the next command is unknown.
     BadChunk,
 }
 
@@ -162,8 +162,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
     }
 }
 
-/// The four characters of a verb in upper case. For a word of another length the result equals no
-/// verb.
+/// The four characters of a verb in upper case. If the word has another length, the result equals
+/// no verb.
 fn uppercase(verb: &str) -> [u8; 4] {
     <[u8; 4]>::try_from(verb.as_bytes()).unwrap_or_default().map(|byte| byte.to_ascii_uppercase())
 }

@@ -1,8 +1,8 @@
 //! Examines the bytes of a message as they arrive: undoes dot-stuffing, and finds the end of data
 //! and bare line ends.
 //!
-//! The bytes are cut into runs. Nearly all of a message is one long [`ContentRun::Content`] for
-//! each piece that arrives: a slice of what was received, passed on without a copy. Only a line
+//! The bytes are cut into runs. For each piece that arrives, nearly all of it is one long
+//! [`ContentRun::Content`]: a slice of the received bytes, passed on without a copy. Only a line
 //! that begins with a dot ends a run early. Line ends are examined one by one only near a dot or a
 //! bare line end, and in the last bytes of a piece.
 //!
@@ -90,12 +90,12 @@ pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> ContentR
     }
 }
 
-/// The run of content at the start of `bytes`. The first `from` bytes are known to have no bare
-/// line end.
+/// The run of content at the start of `bytes`. An earlier check has found no bare line end in the
+/// first `from` bytes.
 fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> ContentRun {
     from += clean_blocks(bytes.get(from..).unwrap_or_default());
     if from > 0 && bytes.get(from - 1) == Some(&b'\r') {
-        // A line end that is cut between two blocks is examined as a whole.
+        // If a line end is cut between two blocks, both of its bytes are examined again together.
         from -= 1;
     }
     loop {
@@ -128,7 +128,8 @@ fn clean_blocks(bytes: &[u8]) -> usize {
     if bytes.first() == Some(&b'\n') {
         return 0;
     }
-    // Each byte is compared with the next two, so each LF is examined once, between its neighbours.
+    // Each byte is compared with the next two, so each LF is examined once, together with the bytes
+    // before and after it.
     let from =
         |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
     let is_clean = |((block, next), second): &((&ContentBlock, &ContentBlock), &ContentBlock)| {

@@ -1,8 +1,8 @@
 //! Finds the end of a command line.
 //!
 //! Only CRLF ends a line. Some servers take a bare CR or LF for a line end, and others do not. So a
-//! line with a bare CR or LF is refused: its sender may be smuggling a command past an earlier
-//! relay.
+//! line with a bare CR or LF is refused: the client may be trying to smuggle a command past an
+//! earlier relay.
 //!
 //! Implements: RFC 5321 sections 2.3.8 and 4.5.3.1.4.
 
@@ -11,7 +11,7 @@
 /// (ORCPT and NOTIFY).
 pub const LINE_BYTES_MAX: usize = 1536;
 
-/// The longest response of a login, with its CRLF: RFC 4954 section 4 requires the length that the
+/// The longest response of a login, with its CRLF. RFC 4954 section 4 requires the length that the
 /// mechanisms need.
 pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_BYTES;
 

@@ -25,7 +25,7 @@ const LABEL_BYTES_MAX: usize = 63;
 /// The address to which failures are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReversePath<'a> {
-    /// `<>`: no sender. Failure reports have this path, so that no report is ever sent about a
+    /// `<>`: no sender. Failure reports have this path, so that a report never causes another
     /// report.
     Null,
     /// A mailbox.
@@ -155,9 +155,9 @@ pub enum PathError {
     TooLong,
 }
 
-/// Whether `text` may follow EHLO or HELO. The name may break the grammar of domains: clients send
-/// machine names that are no domains, and RFC 5321 section 4.1.4 forbids refusing mail because of a
-/// name. A name that cannot be written into a `Received:` field is refused.
+/// Whether `text` may follow EHLO or HELO. The name may break the grammar of domains. Clients send
+/// machine names that are not domains, and RFC 5321 section 4.1.4 forbids a server to refuse mail
+/// because of a name. A name that cannot be written into a `Received:` field is refused.
 pub(crate) fn is_greeting_name(text: &str) -> bool {
     (1..=DOMAIN_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| {

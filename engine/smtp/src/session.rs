@@ -5,16 +5,17 @@
 //! concern all states, and the end of the session.
 //!
 //! Invariants:
-//! - A transaction is open exactly while `transaction` is `Some`, and its `message` says whether a
-//!   message is open. Both end before the session becomes [`Expect::Closed`]. After that the
+//! - A transaction is open exactly while `transaction` is `Some`. Its `message` says whether a
+//!   message is open. Both end before the session becomes [`Expect::Closed`]. In that state the
 //!   session does not call [`Actions`].
 //! - While the session waits for the store, it takes no bytes. So replies are sent in the order of
 //!   the commands.
 //!
-//! A bare CR or LF in a command ends the session with 521, as Postfix does with
+//! A bare CR or LF in a command ends the session with 521, in the same way as in Postfix with
 //! `smtpd_forbid_bare_newline = reject` and that code. Some servers take the bytes after it for a
 //! second command, so the session ignores these bytes. A message with a bare CR or LF is refused
-//! (554), and read to its true end. Then the session goes on, since both sides agree on that end.
+//! (554), and read to its end (CRLF.CRLF). After that the session continues, since both sides agree
+//! on that end.
 //!
 //! Implements: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
@@ -37,9 +38,9 @@ use crate::line::{
 use crate::name::ClientName;
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
-/// How long a client may take for its next command (RFC 5321 section 4.5.3.2.7).
+/// The longest time that a client may take for its next command (RFC 5321 section 4.5.3.2.7).
 const COMMAND_TIMEOUT: Micros = Micros::from_secs(5 * 60);
-/// How long a client may take for the next piece of a message (section 4.5.3.2.5).
+/// The longest time that a client may take for the next piece of a message (section 4.5.3.2.5).
 const DATA_TIMEOUT: Micros = Micros::from_secs(3 * 60);
 
 /// One client's conversation with the server.
@@ -51,7 +52,7 @@ pub struct Session {
     stopping: PlannedEnd,
     /// Errors of the client since the last accepted message or login.
     faults: u8,
-    /// Commands since the last accepted message that did not lead to a message.
+    /// Commands that led to no message, since the last accepted message.
     idle_commands: u8,
     refused_recipients: u8,
     transaction: Option<Transaction>,
@@ -260,8 +261,8 @@ impl Session {
                 Expect::LoginAnswer => InputProgress::AndWait(0, SmtpWaitsFor::Login),
                 // The bytes may come from an attacker (RFC 3207 section 5).
                 Expect::Handshake => InputProgress::AndWait(rest.len(), SmtpWaitsFor::Handshake),
-                // Unread bytes would make TCP answer with a reset, which could overtake the last
-                // reply.
+                // If the session left bytes unread, TCP would answer with a reset, which could
+                // overtake the last reply.
                 Expect::Closed => InputProgress::AndWait(rest.len(), SmtpWaitsFor::Nothing),
             };
             match step {
@@ -305,8 +306,8 @@ impl Session {
         self.renew_deadline(actions);
     }
 
-    /// [`Actions::may_begin`] or [`Actions::may_answer`] may give another answer now. Offer the
-    /// bytes again.
+    /// Tells the session that [`Actions::may_begin`] or [`Actions::may_answer`] may give another
+    /// answer now. The caller must then offer the bytes again.
     pub fn sender_known(&mut self, actions: &mut impl Actions) {
         if self.waits_for == SmtpWaitsFor::Sender {
             self.waits_for = SmtpWaitsFor::Bytes;
@@ -314,7 +315,8 @@ impl Session {
         }
     }
 
-    /// There is space for bytes of the message again. Offer the bytes again.
+    /// Tells the session that there is space for bytes of the message again. The caller must then
+    /// offer the bytes again.
     pub fn message_room(&mut self, actions: &mut impl Actions) {
         if self.waits_for == SmtpWaitsFor::MessageRoom {
             self.waits_for = SmtpWaitsFor::Bytes;
@@ -353,9 +355,9 @@ impl Session {
         }
     }
 
-    /// The client will send no more bytes, or the connection is lost. In the first case, the
-    /// session was offered all earlier bytes, and waits only for bytes. The session drops an
-    /// incomplete message, and ends without a reply.
+    /// The client will send no more bytes, or the connection is lost. If the client only stopped
+    /// sending, the caller has offered all earlier bytes, and the session waits only for bytes. The
+    /// session drops an incomplete message, and ends without a reply.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.finish(actions);

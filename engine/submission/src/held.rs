@@ -1,8 +1,8 @@
 //! Held messages (delayed send): each has a frame and a deadline on the core that owns its author's
 //! account. When the deadline has passed, the message gets a submission job.
 //!
-//! The store records which messages are held, by flags of drafts (see `job`). When the core begins
-//! to serve, it scans all drafts and finds the messages that were held before the restart.
+//! The store records which messages are held, by flags of drafts (see `job`). So after a restart,
+//! the core scans all drafts when it begins to serve, and finds the held messages.
 //!
 //! Invariants:
 //! - A message has at most one frame. Taking the message back removes its frame, and is refused
@@ -156,7 +156,7 @@ impl Submission {
         for account in store.accounts() {
             let id = account.id();
             for info in store.messages(id, DRAFTS).filter(|info| info.flags.are_on_their_way()) {
-                // A message that was being sent already does not wait.
+                // A message whose delivery had begun before the restart does not wait.
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
                 self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));

@@ -11,24 +11,24 @@
 //!   and the notes of its arrivals are removed. Then it is filed into Sent, which clears the flag.
 //!
 //! Invariants:
-//! - After a power cut a job resumes at the beginning of the step that the flags show. A recipient
-//!   that has the message already refuses it by the note of its arrival ([`Refusal::Arrived`]).
-//!   Notes are removed only when no job delivers the message any more. So each recipient gets it
-//!   once.
+//! - After a power cut a job resumes at the beginning of the step that the flags show. If a
+//!   recipient has the message already, its store refuses another copy because of the note of the
+//!   first arrival ([`Refusal::Arrived`]). Notes are removed only when no job will deliver the
+//!   message again. So each recipient gets the message once.
 //! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
 //!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
 //! - A local recipient without free quota gets the message by a separate outbox entry, which
 //!   delivery attempts repeat. That entry has a note too. So the recipient does not get the message
 //!   twice if it has free quota after a power cut.
 //! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
-//!   times in a life of the machine. Then its writer gets a notice, and it becomes a draft again
-//!   (`notice`). If it was `LEAVING`, some recipients may have it.
+//!   times in a life of the machine. If all tries fail, its writer gets a notice, and the message
+//!   becomes a draft again (`notice`). If it was `LEAVING`, some recipients may have it.
 //! - One store request is in progress at a time.
 //! - A message's signatures are its head. They are appended last to each copy. They do not cover
 //!   `Bcc`.
 //!
-//! The reference to the answered message is not persisted, so after a power cut that message is not
-//! flagged. An earlier flag would be wrong for a message that is taken back.
+//! The reference to the answered message is only in memory, so after a power cut that message is
+//! not flagged. To flag it earlier would be wrong, since the user may take the held message back.
 
 use alloc::string::String;
 use alloc::vec::Vec;

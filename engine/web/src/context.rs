@@ -51,13 +51,13 @@ pub struct HttpCall<'c> {
 }
 
 impl HttpCall<'_> {
-    /// The host name for a redirection to TLS: `host` if our certificate has this name, and
-    /// otherwise our host name. So a client is never redirected to another server.
+    /// The host name to which a client is redirected for TLS: `host` if our certificate has this
+    /// name, and otherwise our own host name. So a client is never redirected to another server.
     pub(super) fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
         if self.cx.connections.tls().has_certificate_for(host) { host } else { &self.web.hostname }
     }
 
-    /// Begins a login with the client's credentials. It is decided in a later turn.
+    /// Begins a login with the client's credentials. A later turn decides the login.
     pub(super) fn log_in(&mut self, credentials: Credentials<'_>) -> LoginAttempt {
         let (logins, mut cx) = self.cx.logins();
         logins.begin(credentials, self.caller, &mut cx)

@@ -1,8 +1,8 @@
 //! An HTTP connection, and its request until the reply.
 //!
-//! A session has one pending request at a time. A request that waits on this core is kept in the
-//! connection, and continues in the session's turn. Other requests are answered by the core that
-//! owns the account, or by the core that stores the certificates.
+//! A session has at most one pending request on its own core. Such a request is kept in the
+//! connection, and continues in the session's turn. The core that owns the account, or the core
+//! that stores the certificates, answers all other requests.
 //!
 //! Invariant: the memory of bodies on this core is bounded (`bodies_max`). The bytes of a form
 //! count from its admission until its answer. The bytes of an answer count until the client has
@@ -27,11 +27,11 @@ use super::session::HttpSession;
 use super::shared::busy;
 
 /// The number of unread response bytes above which a client's next request waits. So clients that
-/// never read cannot exhaust the memory.
+/// never read their responses cannot exhaust the memory.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The number of body bytes above which no certificate upload is admitted. The rest is for the
-/// webmail.
+/// The number of body bytes above which no certificate upload is admitted. The rest of the memory
+/// for bodies is for the webmail.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
 
 /// The number of bytes that each connection may make the server keep even if memory is short: see
@@ -118,8 +118,8 @@ impl HttpConversation {
         call: &mut HttpCall<'_>,
         act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
     ) -> R {
-        // In HTTP/2, unread bytes of one stream must not block the other streams, so the session
-        // may use the whole buffer.
+        // In HTTP/2, unread bytes of one stream must not block the other streams. So an HTTP/2
+        // session may use the whole buffer.
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, pending, charge, .. } = self;
@@ -342,8 +342,8 @@ impl HttpConversation {
         self.give_up_pending(call);
     }
 
-    /// Gives up a request that is pending on this core. The core of the account will still decide
-    /// on the admission of a body, so such a request stays.
+    /// Gives up a request that is pending on this core. A request stays if the core of the account
+    /// has still to decide on the admission of its body.
     fn give_up_pending(&mut self, call: &mut HttpCall<'_>) {
         match self.pending.take_if(|pending| !pending.awaits_admission()).as_deref() {
             Some(PendingRequest::Login { attempt, .. }) => {
@@ -383,7 +383,7 @@ impl HttpConversation {
                 self.pending = None;
                 self.replied(webmail::login(), call);
             }
-            // If the client has disconnected, the session is over, but its pending request still
+            // If the client has disconnected, the session is over. But its pending request still
             // exists.
             HandlerReply::FormAdmitted => {
                 let Some(PendingRequest::FormAdmission { bytes }) = self.take_pending() else {

@@ -40,8 +40,8 @@ pub struct HttpHost<'a, 'c> {
     pub(super) charge: &'a Charge,
     /// The maximum number of unread bytes when a response begins.
     pub(super) unread_bytes_max: usize,
-    /// The bytes of replies that were known at once. They count until the replies that the session
-    /// holds are counted again.
+    /// The bytes of replies that the handler knew at once. They count separately until the bytes
+    /// that the session holds are counted again.
     pub(super) replied_bytes: usize,
 }
 
@@ -156,7 +156,8 @@ impl http::Actions for HttpHost<'_, '_> {
             self.call.web.upload(self.call.caller.connection.0, body);
             return None;
         }
-        // A login keeps parts of its form until it is decided.
+        // A login keeps parts of its form until the login is decided, so they are charged to the
+        // client.
         let may_keep = http::Actions::may_keep(
             self,
             self.charge.bytes() + size_of::<PendingRequest>() + body.len(),
@@ -201,7 +202,8 @@ impl http::Actions for HttpHost<'_, '_> {
         let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
         let zone = b"GMT".len();
         let now = self.call.web.date_now.at(self.call.cx.turn.wall);
-        // The format of RFC 9110 section 5.6.7 is that of RFC 5322, with `GMT` as the zone.
+        // RFC 9110 section 5.6.7 and RFC 5322 have the same date format, except that the zone of
+        // the former is `GMT`.
         for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
             *place = *byte;
         }
@@ -220,8 +222,8 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        // A connection has one deadline, and a delayed login answer uses it. The session sets its
-        // own deadline again when it gets that answer.
+        // A connection has only one deadline, and a delayed login answer is using it. The session
+        // sets its own deadline again when it gets that answer.
         if self.pending.as_ref().is_some_and(|pending| pending.is_held_back()) {
             return;
         }

@@ -1,5 +1,6 @@
-//! Prepares a new password on the core of the connection. The crate `compute` computes its hash, as
-//! in a login. Then its SCRAM verifier is derived in several steps, one in each turn.
+//! Prepares a new password on the core of the connection. The crate `compute` computes its hash, in
+//! the same way as for a login. Then this file derives the SCRAM verifier in several steps, one in
+//! each turn.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -15,7 +16,7 @@ use super::context::HttpCall;
 /// A new password that is being prepared.
 pub(super) struct PasswordPreparation {
     new: Box<PasswordChange>,
-    /// The mark of the old password, which the client has proved.
+    /// The mark of the old password. The client has proved that it knows this password.
     replaced: PasswordMark,
     stage: Stage,
 }
@@ -35,7 +36,7 @@ impl PasswordPreparation {
         call: &mut HttpCall<'_>,
     ) -> PasswordPreparation {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: call.cx.logins.salt() };
-        // The client is authenticated, so the hash does not count as a guess.
+        // The client is authenticated, so the computation does not count as a password guess.
         let applicant = Applicant { address: call.caller.address, name: None };
         let number =
             call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);

@@ -31,8 +31,8 @@ impl PendingRequest {
         PendingRequest::of(asked, call)
     }
 
-    /// Continues a webmail request when its form has arrived. `None`: as for
-    /// [`PendingRequest::webmail`].
+    /// Continues a webmail request when its form has arrived. `None`: the request was sent to
+    /// another core, which will reply.
     ///
     /// Errors: the reply, if it is known at once.
     pub(super) fn form(

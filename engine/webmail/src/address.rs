@@ -77,7 +77,7 @@ impl Default for Destination {
 }
 
 /// The last key in the address of a page that shows a flash message. Its value is the number of the
-/// flash message in the session. An address with or without this key names the same page.
+/// flash message in the session. The rest of the address names the page.
 const FLASH_KEY: &str = "told=";
 
 /// The address of a page that shows the flash message with the number `notice`.

@@ -95,7 +95,7 @@ pub(crate) fn page_of<T: Template>(status: Status, page: &T) -> Reply {
 /// Renders a page. `bytes`: its expected size.
 fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
     let mut text = String::with_capacity(bytes);
-    // No value of a template can fail to render.
+    // Rendering cannot fail, whatever values the template gets.
     let _ = page.render_into(&mut text);
     // With the policy `no-referrer`, a browser would not send `Origin` with our own forms.
     private(status, "text/html; charset=utf-8", text.into_bytes())
@@ -161,8 +161,8 @@ pub(crate) fn logged_out() -> Reply {
 }
 
 /// The reply to a client that is logged out although the disk failed to store the end of the
-/// session. The session stays ended until the machine restarts, and forever after the store has
-/// removed its note.
+/// session. The session stays ended until the machine restarts. If the store has removed its note
+/// by then, the session stays ended for ever.
 pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
     let error = "You are signed out, but the server could not save this to its disk. It will keep \
                  trying. If it restarts before it succeeds, this session becomes valid again: \

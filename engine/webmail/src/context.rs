@@ -27,8 +27,8 @@ tasks::points! {
     Signed,
 }
 
-/// The continuation of a request to the store that no handler waits for. No handler ever has
-/// this frame.
+/// The continuation of a request to the store that no handler waits for. No handler ever gets this
+/// frame.
 pub(crate) const UNAWAITED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, 0), entry: WebmailWaitPoint::Asked.entry() };
 
@@ -138,7 +138,7 @@ impl JobContext<'_, '_> {
     }
 
     /// Counts a message of the account with these remote recipients for today. Errors: the limit
-    /// that the message would exceed. Then it is not counted.
+    /// that the message would exceed. In this case the message is not counted.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
@@ -194,7 +194,7 @@ impl JobContext<'_, '_> {
     }
 
     /// Commits the message. The handler is woken when the message is delivered. Errors: those of
-    /// [`Store::commit`]. Then nothing is delivered.
+    /// [`Store::commit`]. If it fails, nothing is delivered.
     pub(crate) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let delivery = self.delivery.take().ok_or(Refusal::NoSuchDelivery)?;
         self.cx.archive.commit(delivery, closing, self.continuation)
@@ -234,7 +234,7 @@ impl JobContext<'_, '_> {
     }
 
     /// Tells all cores the account's current password. Returns whether other cores must acknowledge
-    /// it. Then the handler is woken when all of them have.
+    /// it. If so, the handler is woken when all of them have acknowledged the password.
     pub(crate) fn tell_password(&mut self, account: AccountId) -> bool {
         *self.unacknowledged = self.cx.archive.tell_password(account, self.continuation.frame);
         *self.unacknowledged > 0

@@ -1,9 +1,9 @@
-//! Ended sessions with notes that may still be in the store. The disk failed or the machine was
-//! busy when such a note should have been removed.
+//! Ended sessions with notes that may still be in the store. A note makes a session survive a
+//! restart. It should have been removed, but the disk failed or the machine was busy.
 //!
 //! Invariants:
 //! - The store is asked once a minute to remove such a note, until the note is gone. So the session
-//!   does not become valid again after a restart, if the disk works at least once before.
+//!   does not become valid again after a restart, unless the disk fails all the time until then.
 //! - After each run of the handlers, the time of the next check is set if this list has a session.
 
 use alloc::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! The request handlers of a core, which work on the mail of the accounts that the core owns.
 //!
 //! A client may be connected to any core. Its requests are sent to the core that owns the account.
-//! A request handler of that core does the job, and uses only the store of that core. The reply is
-//! returned by the ticket. So the work is done on the core that has the mail, and needs no locks.
+//! A request handler of that core does the job, and uses only the store of that core. The request's
+//! ticket says where to return the reply. So the core that has the mail does the work, without
+//! locks.
 //!
 //! Invariants:
 //! - A request gets exactly one answer, even if the machine is stopping or too many requests wait.
@@ -75,8 +76,8 @@ struct Handler {
     under_way: usize,
     /// The delivery that the job has begun.
     delivery: Option<DeliveryHandle>,
-    /// The signing of that delivery, if it must be signed. The whole form has arrived by then, so
-    /// the handler continues even if the client disconnects.
+    /// The signing of that delivery, if it must be signed. When it begins, the whole form has
+    /// arrived. So the handler continues even if the client disconnects.
     signing: Option<Box<Signing>>,
     /// The number of other cores that have not acknowledged or answered yet.
     unacknowledged: u8,

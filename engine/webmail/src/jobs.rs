@@ -7,13 +7,13 @@
 //!
 //! Invariants:
 //! - A job reads and changes the mail of one account only.
-//! - A job counts its requests to the store, and ends only when all of them are answered. So every
-//!   buffer returns to the store.
+//! - A job counts its requests to the store, and ends only when all of them are answered. So the
+//!   job returns every buffer to the store.
 //! - No handler works on a message after it was sent: the crate `submission` delivers it.
 //! - A job has at most [`READS_MAX`] reads in progress. So one reader leaves disk time to others.
 //! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
-//!   more than [`crate::PIECE_BYTES`] of a document. `html_document` and `conversation` have other
-//!   limits.
+//!   more than [`crate::PIECE_BYTES`] of a document. The jobs `html_document` and `conversation`
+//!   have other limits.
 
 mod attachment_copy;
 mod attachments;

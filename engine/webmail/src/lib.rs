@@ -1,10 +1,11 @@
 //! The webmail: HTML pages, forms and the request handlers that work on an account's mail.
 //!
-//! A template is compiled into constant pieces and holes (the papers' pre-parsed, indexed pages).
-//! The caller lends the values that fill the holes. Every page works without JavaScript: actions
-//! are forms, and state is in addresses. Style and script are separate files, so the pages' policy
-//! needs no exception for inline code. A browser's request is parsed into a [`Route`], its body
-//! into a [`Form`], its session cookie into a [`SessionTicket`], and a search into a [`Query`].
+//! A template is compiled into constant pieces and holes (the "pre-parsed, indexed pages" of the
+//! papers below). The caller lends the values that fill the holes. Every page works without
+//! JavaScript: actions are forms, and state is in addresses. Style and script are separate files,
+//! so the pages' policy needs no exception for inline code. A browser's request is parsed into a
+//! [`Route`], its body into a [`Form`], its session cookie into a [`SessionTicket`], and a search
+//! into a [`Query`].
 //!
 //! Invariants:
 //! - Text of a message is written to a page only through the template's escaping or through

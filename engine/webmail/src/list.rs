@@ -49,7 +49,7 @@ impl ListRow<'_> {
     /// Renders the row.
     pub fn written(&self) -> RenderedRow {
         let mut text = String::with_capacity(ROW_BYTES_USUAL);
-        // No value of the template can fail to render.
+        // Rendering cannot fail, whatever values the template gets.
         let _ = self.render_into(&mut text);
         RenderedRow(text.into())
     }

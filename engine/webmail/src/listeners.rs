@@ -6,10 +6,10 @@
 //!
 //! Invariants:
 //! - A core has at most [`LISTENERS_MAX`] listeners, and an account at most
-//!   [`LISTENERS_OF_ACCOUNT_MAX`]. A further listener replaces the oldest.
+//!   [`LISTENERS_OF_ACCOUNT_MAX`]. One more listener replaces the oldest.
 //! - A listener gets no more events after its session has ended.
-//! - A listener without changes costs nothing. Only listeners of accounts that may have changed are
-//!   examined, and only a few in each turn.
+//! - A listener costs no work while its account does not change. Only listeners of accounts that
+//!   may have changed are examined, and only a few in each turn.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 

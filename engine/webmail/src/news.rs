@@ -1,7 +1,7 @@
 //! The state of the mailboxes as a server-sent event.
 //!
-//! An event has the whole state instead of a change. So a client that misses an event has the full
-//! state again after the next event.
+//! An event has the whole state and not only the change. So a client that misses an event has the
+//! full state again after the next event.
 //!
 //! Implements: the HTML Standard section 9.2 (server-sent events).
 

@@ -1,8 +1,8 @@
 //! A session in the form in which the store persists it.
 //!
 //! Invariant: the stored data does not help an attacker to log in. It contains neither the ticket
-//! nor the password. It contains the end of the password's hash, but the whole hash is on the same
-//! disk anyway.
+//! nor the password. It contains the end of the password's hash. This reveals nothing new, since
+//! the whole hash is on the same disk.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

@@ -17,7 +17,8 @@ pub struct Prose<'a>(pub &'a str);
 /// At most this many consecutive quoted lines are shown without folding.
 const QUOTED_OPEN_MAX: usize = 3;
 
-/// As [`Prose`], for printing: quotes are not folded, since a reader cannot unfold them on paper.
+/// Plain text as in [`Prose`], for printing. Quotes are not folded, since a reader cannot unfold
+/// them on paper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfolded<'a>(pub(crate) &'a str);
 

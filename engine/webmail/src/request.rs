@@ -43,8 +43,8 @@ pub(crate) use passwords::wanted;
 /// A request from the core of a connection to the core that owns the account.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The client has logged in and gets a ticket. Then it is redirected to the destination, or
-    /// sees the page with the message that it was writing.
+    /// The client has logged in and gets a ticket. After that, it is redirected to the destination,
+    /// or gets the page with the message that it was writing.
     Begin(AccountId, LoginFacts, Destination, Option<Box<Draft>>),
     /// A request of a client with a ticket.
     Ask {
@@ -65,7 +65,7 @@ pub enum Request {
     /// ticket is `None` if the client has no session.
     Write(Option<SessionTicket>, String),
     /// A client with a ticket wants to change the password. The text is the token of the form. The
-    /// result has the new secrets, if the client has proved the old password.
+    /// result has the new secrets, if the client has proved that it knows the old password.
     SetPassword(SessionTicket, String, Result<Secrets, ProofFailure>),
     /// A piece of the upload with this number has arrived.
     Piece(u64, UploadPiece),
@@ -79,7 +79,7 @@ pub enum Request {
 /// Facts about a login.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoginFacts {
-    /// A mark of the password that the client has proved.
+    /// A mark of the password with which the client has logged in.
     pub password: PasswordMark,
     /// The client's address.
     pub from: IpAddr,
@@ -123,7 +123,7 @@ impl Request {
 /// The reply to a client without a session, which must log in first.
 pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
     match Route::of(method, target) {
-        // The login page, for a browser that still sends the ticket of an expired session.
+        // The login page is for a browser that still sends the ticket of an expired session.
         Ok(Route::Get(WebPage::Login(next))) => login_page(host, "", &next, None, ""),
         Ok(Route::Get(_)) => answer::login(Destination::of(target)),
         _ => answer::login(Destination::default()),

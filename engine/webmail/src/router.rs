@@ -1,8 +1,7 @@
 //! The first step of a webmail request, on the core of its connection.
 //!
-//! A request with a ticket is sent to the core that owns the account, as a [`Request`]. A request
-//! without a ticket is answered by this module, and so is a request with the same reply for all
-//! clients.
+//! A request with a ticket is sent to the core that owns the account, as a [`Request`]. This module
+//! answers a request without a ticket, and a request with the same reply for all clients.
 //!
 //! Invariants:
 //! - No page is served in plaintext: the client is redirected to the same address over TLS.
@@ -139,7 +138,7 @@ pub fn asked(
 }
 
 /// The first step of a message upload. The form may have as many octets as the files of the largest
-/// message: base64 turns 57 octets into a line of 78.
+/// message. In a message, base64 turns 57 octets of a file into a line of 78 octets.
 fn upload_announced(
     ticket: Option<SessionTicket>,
     question: &HandlerRequest<'_>,

@@ -48,8 +48,8 @@ impl DocumentStart {
 
 impl StreamStage {
     /// The next step of sending a document. `bytes`: the octets since the last piece. `end`: the
-    /// end of the document, if it was reached. The caller never calls this for a document that is
-    /// cut before its first piece.
+    /// end of the document, if it was reached. The caller never calls this function for a document
+    /// that is cut before its first piece.
     pub(crate) fn next(
         &mut self,
         bytes: Vec<u8>,

@@ -8,8 +8,8 @@
 //! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests
 //!   wait, and requests of other accounts overtake them.
 //! - At most [`REQUESTS_MAX`] requests wait, and at most [`REQUESTS_OF_ACCOUNT_MAX`] of one
-//!   account. The number of connections does not limit the requests, since a request stays when its
-//!   client disconnects.
+//!   account. The number of connections is no limit, since a request stays when its client
+//!   disconnects.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};

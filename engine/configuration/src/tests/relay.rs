@@ -116,7 +116,7 @@ fn a_malformed_smarthost_is_rejected() {
 }
 
 #[test]
-fn contradictory_relay_settings_are_rejected() {
+fn invalid_relay_settings_are_rejected_with_line() {
     let smart = "smarthost = 'smart.test:25'\n";
     let domain = |rest: &str| format!("[[relay.domain]]\n{rest}\n");
     let far = "domains = ['far.test']\n";

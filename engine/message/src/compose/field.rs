@@ -20,8 +20,8 @@ const ENCODED_WORD_BYTES_MAX: usize = 75;
 const AROUND_ENCODED: usize = "=?utf-8?Q??=".len();
 /// An encoded word is begun only with at least this space, since some characters take twelve bytes.
 const ENCODED_WORD_BYTES_MIN: usize = AROUND_ENCODED + 16;
-/// A longer word is encoded, which splits it. A word of this length fits after the longest name of
-/// a field.
+/// A word that is longer than this is encoded, which splits it. A word of this length still fits
+/// after the longest name of a field.
 const WORD_BYTES_MAX: usize = 66;
 
 /// The longest address, without the angle brackets (RFC 5321 section 4.5.3.1.3).
@@ -175,8 +175,8 @@ fn is_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!*+-/".contains(&byte)
 }
 
-/// The length of the whole characters of `text` that fit into `room`, if each byte that is not
-/// `literal` takes three bytes.
+/// The number of bytes of the whole characters of `text` that fit into `room`. Each byte that is
+/// not `literal` takes three bytes.
 fn fitting(text: &str, room: usize, literal: impl Fn(u8) -> bool) -> usize {
     let mut used = 0;
     let fits = |c: &char| {

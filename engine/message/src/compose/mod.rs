@@ -1,14 +1,14 @@
 //! Writes a message: the author's text and attached files.
 //!
 //! A [`NewMessage`] is written in one call, and then each file in pieces. The caller may take the
-//! written bytes away at any time. So no file is ever held as a whole.
+//! written bytes away at any time. So the memory never holds a whole file.
 //!
 //! Invariants:
-//! - The message is ASCII except for addresses beyond it (RFC 6532). Its lines end in CRLF, and
+//! - The message is ASCII, except for non-ASCII addresses (RFC 6532). Its lines end in CRLF. They
 //!   have at most 998 bytes, or 78 where the words allow it.
 //! - No text in a name, a subject or a file name begins a field or a part.
-//! - Reading the message gives back the content, without spaces at the ends of lines and control
-//!   characters in names and subjects.
+//! - Reading the message gives back the content. Spaces at the ends of lines and control characters
+//!   in names and subjects are lost.
 //!
 //! Implements: RFC 5322 sections 2.1.1 and 3; RFC 2045, 2046, 2047, 2183, 2231; RFC 3676 section
 //! 4.2.
@@ -188,8 +188,8 @@ impl Composer {
         delimit(&self.boundary(MIXED), b"", out);
     }
 
-    /// A boundary that no part contains: a text in quoted-printable or base64 has no `=_`, and any
-    /// other text with `=_` is encoded.
+    /// A boundary that no part contains. A text in quoted-printable or base64 never has `=_`, and
+    /// any other text with `=_` is encoded.
     fn boundary(&self, kind: u8) -> Vec<u8> {
         let digits = (0..32).rev().map(|place| hex_digit((self.secret >> (4 * place)) as u8 & 15));
         [b'=', b'_', kind].into_iter().chain(digits).collect()

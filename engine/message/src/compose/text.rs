@@ -85,7 +85,7 @@ fn fitting(text: &str, depth: usize) -> usize {
 fn write(media_type: &[u8], text: &[u8], out: &mut Vec<u8>) {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
     let is_short = |line: &[u8]| line.len() < LINE_BYTES_MAX;
-    // A text that could contain a boundary is encoded, so that it contains none.
+    // A text that might contain a boundary is encoded: then it cannot contain one.
     let is_unencoded = text.iter().all(is_plain)
         && memchr::memmem::find(text, b"=_").is_none()
         && text.split(|byte| *byte == b'\n').all(is_short);

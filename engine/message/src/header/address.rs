@@ -1,9 +1,9 @@
 //! Lists of addresses: `Ada <ada@example.org>, Friends: bob@example.net, "C. D." <c@example.com>;`.
 //!
-//! The reader is lenient, as mail requires: a name without quotes may have dots, a name may be
-//! encoded inside its quotes, a route is skipped, a comment is the name if there is no other, and a
-//! bracket may be missing. An entry without `@` and brackets is a name without an address, to which
-//! no answer is possible.
+//! The reader is lenient, as real mail requires. A name without quotes may have dots, and a name
+//! may be encoded inside its quotes. A source route is skipped. A comment is the name if the
+//! mailbox has no other name. A bracket may be missing. An entry without `@` and brackets is a name
+//! without an address, to which no answer is possible.
 //!
 //! Invariants:
 //! - An address has no white space outside quotes, and no control character.
@@ -86,8 +86,8 @@ impl ParsedList {
 
     fn group_began(&mut self) {
         let name = mem::take(&mut self.entry).phrase();
-        // Groups do not nest (RFC 5322 section 3.4): a group before this one ends here. The name of
-        // a group counts towards the limit.
+        // Groups do not nest (RFC 5322 section 3.4), so a group that is still open ends here. The
+        // name of a group counts towards the limit.
         self.close_group();
         self.mailboxes += 1;
         self.group = Some((name, Vec::new()));
@@ -185,8 +185,8 @@ impl PartialMailbox {
         (!name.is_empty() || !text.is_empty()).then_some(HeaderMailbox { name, address: text })
     }
 
-    /// Removes an address without brackets from the words. It consists of the last `@`, the words
-    /// directly before and after it, and further words that are joined by dots.
+    /// Removes an address without brackets from the words. The address consists of the last `@`,
+    /// the words directly before and after it, and further words that are joined by dots.
     fn take_bare_address(&mut self) -> Vec<u8> {
         let Some(at) = self.words.iter().rposition(|word| word.is_at) else { return Vec::new() };
         let dotted = |left: &AddressWord, right: &AddressWord| {

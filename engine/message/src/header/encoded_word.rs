@@ -1,10 +1,10 @@
 //! Encoded words: `=?utf-8?Q?Gr=C3=BC=C3=9Fe?=`.
 //!
 //! Invariants:
-//! - Each byte is examined a bounded number of times, however many words have no end.
+//! - Each byte is examined a bounded number of times, even if many words have no end.
 //! - A broken word, or a word in an unknown charset, is shown unchanged.
-//! - White space between two words is removed. A character that is cut between two words of one
-//!   charset is put together.
+//! - White space between two words is removed. A character may be cut between two words of one
+//!   charset. Its halves are joined.
 //!
 //! The reader is more lenient than the RFC, as mail requires: words may be too long, may be next to
 //! other text without a space, or may have spaces and question marks.

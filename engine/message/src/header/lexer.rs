@@ -91,7 +91,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Whether a byte counts as white space. In broken mail, control characters do too.
+/// Whether a byte counts as white space. Broken mail has control characters, which also count.
 pub(super) fn is_space(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
@@ -127,9 +127,10 @@ fn comment_length(inside: &[u8]) -> usize {
     inside.iter().take_while(is_inside).count()
 }
 
-/// The meaning of text between quotes or parentheses: a backslash stands for the character after
-/// it, and line ends are removed. Before an alphanumeric character the backslash stands for itself:
-/// some programs write file names with folders in quotes, and no program escapes such a character.
+/// Resolves the backslashes in text between quotes or parentheses: a backslash stands for the
+/// character after it. Line ends are removed. Before an alphanumeric character the backslash stands
+/// for itself: some programs write file names with folders in quotes, and no program escapes such a
+/// character.
 pub(super) fn unescaped(inside: &[u8]) -> Vec<u8> {
     let mut unescaped_text = Vec::with_capacity(inside.len());
     let mut rest = inside;

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - No text that is read here has a control character, so it never ends the line into which it is
 //!   written.
-//! - The work is linear in the bytes of the field, and they bound the size of the result.
+//! - The work is linear in the bytes of the field. These bytes also bound the size of the result.
 //!
 //! Implements: RFC 5322 sections 2.2 and 4; RFC 2047, 2231, 6532.
 
@@ -137,7 +137,8 @@ impl<'a> Iterator for Fields<'a> {
             let field = take_field(&mut self.rest)?;
             match split_name(field) {
                 Some((name, value)) => return Some(Field { name, value }),
-                // A line of a mailbox file that once held the message. It is not a field.
+                // This line separates messages in a mailbox file that once held the message. It is
+                // not a field.
                 None if is_envelope_line(field) => {}
                 // This is neither a field nor an empty line: the body has begun without an empty
                 // line.

@@ -1,9 +1,9 @@
-//! Lists of addresses that all mail clients read alike, for decisions that depend on the authors of
-//! a message.
+//! Lists of addresses that all mail clients read in the same way. They are for decisions that
+//! depend on the authors of a message.
 //!
-//! Mail clients guess the meaning of a broken list, and their guesses differ. Of `<ada@example.org>
-//! <bob@example.org>` one takes the first address and another the last. So a list with two possible
-//! readings is refused.
+//! Mail clients guess the meaning of a broken list, and their guesses differ. For example, one
+//! client takes the first address of `<ada@example.org> <bob@example.org>`, and another the last.
+//! So a list with two possible readings is refused.
 //!
 //! Invariants:
 //! - The result is the same as that of `address`, in the same order.

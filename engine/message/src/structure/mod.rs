@@ -8,9 +8,9 @@
 //! Invariants:
 //! - The result does not depend on how the message is cut into pieces.
 //! - At most [`PARTS_MAX`] parts on [`DEPTH_MAX`] levels are taken apart, and the texts of each
-//!   part are bounded. Beyond these limits nothing of a message is lost. A multipart on the last
-//!   level is not taken apart. If a message has more parts, its remaining bytes are one additional
-//!   part. [`Structure::is_cut`] reports both cases.
+//!   part are bounded. Even beyond these limits, no bytes of a message are lost. A multipart on the
+//!   last level is not taken apart. If a message has more parts, its remaining bytes are one
+//!   additional part. [`Structure::is_cut`] reports both cases.
 //! - The bytes of a part are inside the part that contains it, and after the part before it.
 //! - The work is linear in the bytes. A line that begins with two dashes is compared with the
 //!   boundary of each open part.

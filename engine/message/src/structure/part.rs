@@ -50,7 +50,7 @@ pub enum TextFlow {
     Fixed,
     /// A line that ends in a space continues in the next line.
     Flowed,
-    /// As `Flowed`, but the space at the end of a line is not part of the text.
+    /// As `Flowed`, but the space at the end of a continued line is not part of the text.
     FlowedWithoutSpace,
 }
 
@@ -131,7 +131,8 @@ impl Part {
     }
 
     /// Whether the part is a message that is taken apart (RFC 2046 section 5.2.1). A message that
-    /// is encoded, against section 5.2.1, or is too deep, is not.
+    /// is too deep is not taken apart. Section 5.2.1 forbids an encoded message, and such a message
+    /// is not taken apart either.
     pub fn holds_message(&self) -> bool {
         let is_message = matches!(&*self.media_type, "message/rfc822" | "message/global");
         is_message && self.encoding == Encoding::Identity && self.depth + 1 < DEPTH_MAX

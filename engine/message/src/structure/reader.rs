@@ -315,8 +315,8 @@ impl StructureReader {
         if mem::replace(&mut self.expect, Expect::Boundary) == Expect::BodyLine {
             listener.body_ended();
         }
-        // If the end is within the empty line of the header, the part ends after that line, and so
-        // do all parts that contain it.
+        // If the end is within the empty line of the header, the part ends after that line. All
+        // parts that contain it end there too.
         let mut end = end;
         for open in self.open.drain(level.min(self.open.len())..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {

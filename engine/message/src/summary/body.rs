@@ -74,7 +74,7 @@ pub(super) fn read(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snip
 
 fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Hard> {
     let mut rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
-    // This may be a byte order mark, which a text that is declared as UTF-8 does not need.
+    // This byte may begin a byte order mark, which a text that is declared as UTF-8 does not need.
     if rest.starts_with(&[0xef]) {
         return Err(Hard);
     }
@@ -147,7 +147,7 @@ impl Listener for TextSearch<'_> {
         }
     }
 
-    /// Only the beginning of a message that is not a multipart is shown.
+    /// A message that is not a multipart needs only its beginning.
     fn has_enough(&self, parts: &[Part]) -> bool {
         self.snippet.is_full() && matches!(parts, [part] if !part.has_main_type("multipart"))
     }

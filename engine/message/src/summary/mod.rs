@@ -20,8 +20,8 @@
 //!   text that was cut ends in `…`.
 //! - A summary from [`Summary::of`] survives [`Summary::write`] and [`Summary::read`] unchanged.
 //!   [`Summary::read`] accepts only bytes that [`Summary::write`] can write.
-//! - Identifiers are hashed without a secret, since a secret would not help. A sender that wants a
-//!   message in a conversation only has to name the conversation's identifier.
+//! - Identifiers are hashed without a secret. A secret would not help: a sender that wants its
+//!   message to be in a conversation only has to name the conversation's identifier.
 //!
 //! Implements: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet leaves out).
 
@@ -199,7 +199,8 @@ fn emit(
     writer.finish().unwrap_or(0)
 }
 
-/// The values of the fields so far. Of each name, the first field with a value counts.
+/// The values of the fields so far. If a name occurs several times, the first field with a value
+/// counts.
 #[derive(Default)]
 struct PartialSummary {
     sender_name: TextBuffer<NAME_BYTES_MAX>,

@@ -3,7 +3,8 @@
 //! The output has each paragraph on one line, after its quote marks and a space.
 //!
 //! Invariants:
-//! - Only lines of the same quote depth are joined. The two dashes of a signature are never joined.
+//! - Only lines of the same quote depth are joined. The line with the two dashes of a signature is
+//!   never joined to another line.
 //! - A line without an end is passed on after [`LINE_BYTES_MAX`] bytes.
 //!
 //! Implements: RFC 3676 section 4.

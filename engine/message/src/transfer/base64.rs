@@ -1,9 +1,9 @@
 //! A lenient base64 decoder for mail, in pieces.
 //!
-//! Libraries refuse input that is common in mail: lines that are too long or of odd lengths,
-//! padding that is missing or in the middle where two encoded texts were joined, and plain text
-//! that a list server has added after the encoded text. Only mail is decoded here, and no secrets,
-//! so the time of decoding may depend on the data.
+//! Libraries refuse input that is common in mail. Lines may be too long or of odd lengths. Padding
+//! may be missing, or be in the middle where two encoded texts were joined. A list server may have
+//! added plain text after the encoded text. Only mail is decoded here, and no secrets, so the time
+//! of decoding may depend on the data.
 //!
 //! Invariants:
 //! - The output does not depend on how the text is cut into pieces. It is never longer than three

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An invalid escape is passed on unchanged.
 //! - White space at the end of a line was added in transit, and is removed (RFC 2045 section 6.7,
-//!   rule 3). White space beyond the length of a line is kept.
+//!   rule 3). White space that is longer than the longest line is kept.
 //!
 //! Implements: RFC 2045 section 6.7.
 

@@ -10,20 +10,20 @@
 //!   idle ── MAIL, RCPT…, DATA ── message ── . ──▸ idle
 //!           all at once, if the peer can    └── RSET, if a transaction is open ──▸ idle
 //! ```
-//! For a peer that accepts only ASCII, a message is inspected before MAIL, even if its envelope
-//! declares it as ASCII.
+//! If a peer accepts only ASCII, the client reads the whole message before MAIL, to see whether it
+//! is ASCII. It does so even if the envelope declares the message as ASCII.
 //!
 //! Invariants:
 //! - Each recipient of a message has exactly one outcome, whatever the peer sends.
 //! - A reply counts only for a command that was sent. A reply that arrives while its command is
 //!   still in [`Speaker::output`] ends the connection.
-//! - After an invalid reply, nothing from the peer is trusted any more. Open recipients are tried
-//!   again, on another connection.
-//! - Nothing that the peer said in plaintext is used under TLS. No byte may follow the reply to
+//! - After an invalid reply, the client trusts nothing more from the peer. The caller tries the
+//!   open recipients again, on another connection.
+//! - Nothing that the peer sent in plaintext is used under TLS. No byte may follow the reply to
 //!   STARTTLS, and the client asks for the extensions again (RFC 3207 section 4.2).
 //! - A password is sent only under TLS, or where the settings exclude TLS. If the peer offers
-//!   SCRAM, a proof is sent instead of the password, and the peer has to prove that it knows the
-//!   password too.
+//!   SCRAM, the client sends a proof instead of the password, and the peer has to prove that it
+//!   also knows the password.
 //! - Memory is bounded: the output by [`RECIPIENTS_MAX`] commands and [`BODY_ROOM_BYTES`] of a
 //!   message, and the reader as in `reply`.
 //!
@@ -88,7 +88,8 @@ pub struct ClientLogin {
     pub user: String,
     /// The password.
     pub password: String,
-    /// An unpredictable text that was never sent before. A proof of the password uses it.
+    /// An unpredictable text that was never sent before. The client's proof of the password uses
+    /// it.
     pub nonce: String,
 }
 
@@ -102,7 +103,7 @@ impl fmt::Debug for ClientLogin {
 /// An action that the caller must take.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then call
+    /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent. Then call
     /// [`Speaker::secured`].
     StartTls,
     /// Call [`SmtpClient::compute`], which computes a part of the password's proof. Repeated until
@@ -153,7 +154,7 @@ enum SentCommand {
 
 impl SentCommand {
     /// Whether this reply may answer the command (RFC 5321 section 4.3.2): `3yz` if the client must
-    /// send more, otherwise `2yz`, and always a refusal.
+    /// send more, and `2yz` otherwise. A refusal may answer every command.
     fn is_answered_by(self, reply: &Reply) -> bool {
         let wants_more = matches!(
             self,
@@ -212,7 +213,8 @@ pub struct SmtpClient {
     scram: Option<ClientExchange>,
     transaction: Option<ClientTransaction>,
     is_quitting: bool,
-    /// Whether [`Action::NeedBody`] was returned and is not answered.
+    /// Whether [`Action::NeedBody`] was returned, and the caller has not given more of the message
+    /// yet.
     is_body_asked: bool,
     /// Why the conversation is over.
     end: Option<DeliveryOutcome>,
@@ -276,7 +278,7 @@ impl SmtpClient {
             Stage::Data => 2 * 60,
             Stage::Message => 3 * 60,
             Stage::MessageEnd => 10 * 60,
-            // No outcome depends on this answer.
+            // No outcome depends on the answer to RSET or QUIT.
             Stage::Rest => 30,
             _ => 5 * 60,
         })
@@ -293,7 +295,7 @@ impl SmtpClient {
 
     /// Whether the peer sends the reports that the sender wants (DSN). If not, this server reports
     /// that the message was relayed to a server that sends no reports (RFC 3461 section 5.2.2). The
-    /// value is known once there are outcomes.
+    /// value is valid as soon as an outcome was returned.
     pub fn passes_on_reports(&self) -> bool {
         self.extensions.dsn
     }

@@ -43,7 +43,7 @@ impl SmtpClient {
                 self.extensions = extensions;
                 self.greeted();
             }
-            // The server is from before 1995, or pretends to be (RFC 5321 section 3.2).
+            // The server is from before 1995, or behaves like one (RFC 5321 section 3.2).
             5 => {
                 let line = ["HELO ", &self.settings.hello].concat();
                 self.ask(SentCommand::PlainHello, &line);
@@ -128,8 +128,8 @@ impl SmtpClient {
         }
     }
 
-    /// Processes a reply to a SCRAM command: the challenge, the peer's proof, or the result. Before
-    /// the login is complete, the peer has to prove that it knows the password too.
+    /// Processes a reply to a SCRAM command: the challenge, the peer's proof, or the result. The
+    /// login is complete only when the peer has proved that it knows the password too.
     pub(super) fn scram_answered(&mut self, asked: SentCommand, reply: Reply) {
         let SmtpClient { settings, scram: Some(scram), .. } = self else { return };
         let Some(login) = &settings.login else { return };

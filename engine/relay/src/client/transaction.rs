@@ -159,7 +159,7 @@ impl SmtpClient {
             }
             _ => {
                 self.report_outcome(RecipientProgress::Open, &self.refusal(Stage::Sender, reply));
-                // The peer answers the other commands of the same pipeline too.
+                // The peer still answers the other commands of the same pipeline.
                 if self.asked.is_empty() {
                     self.transaction_over();
                 }
@@ -206,8 +206,8 @@ impl SmtpClient {
                 self.state = State::Body;
                 self.is_body_asked = false;
             }
-            // The peer wants a message for no recipient: it gets an empty one (RFC 2920 section
-            // 3.1).
+            // No recipient was accepted, but the peer waits for a message: it gets an empty one
+            // (RFC 2920 section 3.1).
             3 => self.end_message(),
             _ => {
                 self.report_outcome(RecipientProgress::Accepted, &self.refusal(Stage::Data, reply));
@@ -216,8 +216,9 @@ impl SmtpClient {
         }
     }
 
-    /// Takes more of the message, unchanged: lines end in CRLF, dots are not doubled. Returns the
-    /// number of bytes taken. The rest is to be offered again at the next [`Action::NeedBody`].
+    /// Takes more of the message. The caller passes the bytes unchanged: it does not double dots.
+    /// Returns the number of bytes taken. The caller offers the rest again at the next
+    /// [`Action::NeedBody`].
     pub fn body(&mut self, octets: &[u8]) -> usize {
         self.is_body_asked = false;
         match self.state {
@@ -332,8 +333,8 @@ impl SmtpClient {
         outcome(DeliveryFailure { stage, cause: Cause::Refused(reply) })
     }
 
-    /// Whether the peer demands TLS for this command, and offers TLS, which could not be used now
-    /// (RFC 3207 section 4).
+    /// Whether the peer demands TLS for this command, and the client could not use the TLS that the
+    /// peer offers (RFC 3207 section 4).
     fn is_for_lack_of_tls(&self, reply: &Reply) -> bool {
         reply.code == WANTS_TLS && self.extensions.starttls && !self.is_secured
     }
@@ -342,8 +343,9 @@ impl SmtpClient {
 /// The reply to a command that must not be sent in plaintext.
 const WANTS_TLS: u16 = 530;
 
-/// Whether a reply means "too many recipients". A 552 to RCPT is the 452 of a server that follows
-/// RFC 821 (RFC 5321 section 4.5.3.1.10), unless its enhanced code says otherwise.
+/// Whether a reply means "too many recipients". A server that follows RFC 821 sends 552 to RCPT
+/// with the meaning of 452 (RFC 5321 section 4.5.3.1.10). An enhanced code in the reply may give it
+/// another meaning.
 fn means_too_many_recipients(reply: &Reply) -> bool {
     let says_so = |enhanced: Enhanced| (enhanced.subject, enhanced.detail) == (5, 3);
     reply.code == 552 && reply.enhanced.is_none_or(says_so)

@@ -1,18 +1,18 @@
 //! Several cores: each has its own machine and engine, and the cores exchange messages.
 //!
 //! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds`](crate::seeds). Each
-//! seed is moved to its core. There [`Engine::new`] makes everything that the core owns: network,
-//! connections, sessions, deadlines, pools, logins. Between each two cores there are two rings
-//! (crate `rings`), one for each direction. A core's ends of all rings are its `Links` (crate
+//! seed is moved to its core. On that core [`Engine::new`] makes everything that the core owns:
+//! network, connections, sessions, deadlines, pools, logins. Between each two cores there are two
+//! rings (crate `rings`), one for each direction. A core's ends of all rings are its `Links` (crate
 //! `channel`). Cores share no lock and no mutable table. They share the site and the accounts,
 //! which are never written. ARCHITECTURE.md has a picture.
 //!
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5.
 //! The receiving core is woken. A message that a full ring does not take waits for the next turn.
 //!
-//! - **The store**: each core owns the shards of some accounts, and asks the owners about others:
-//!   see crate `shards`. Only the first core has a queue of the disk. The stores of other cores
-//!   forward disk requests to the first core (crate `store`).
+//! - **The store**: each core owns the shards of some accounts. It asks the owners of other
+//!   accounts about them: see crate `shards`. Only the first core has a queue of the disk. The
+//!   stores of other cores forward disk requests to the first core (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
 //! - **Life cycle**: the first core opens the disk and makes the accounts. It hands the other cores
 //!   their shards, and tells them to serve when all have taken over their shards. A request to stop
@@ -30,7 +30,7 @@
 //!   mail for a destination.
 //!
 //! Invariants:
-//! - A single core has no links and no messages, so this file costs nothing then.
+//! - A single core has no links and no messages, so this file costs it no time.
 //! - A core that has stopped receiving has told all others so, in its last message.
 //! - A core never waits for another core. Its sessions continue when the answer arrives.
 //! - Objects that are sent to another core return: pages and maildrops to the cores that made them,

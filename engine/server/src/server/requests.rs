@@ -5,8 +5,8 @@
 //! that has issued it, and all messages with the number go to that core.
 //!
 //! Invariants:
-//! - A request gets one answer. The number of requests that wait for another core is limited by the
-//!   credits of the link to it. A request above the limit is refused here.
+//! - A request gets one answer. The credits of the link to another core limit how many requests
+//!   wait for that core. A request above the limit is refused here.
 //! - A message from this core to itself does not pass a link.
 
 use alloc::boxed::Box;
@@ -119,7 +119,7 @@ impl Server {
         self.with_handlers(entropy, |handlers, cx| handlers.sign(frame, cx));
     }
 
-    /// Continues a request handler when all other cores have acknowledged its new password.
+    /// Continues a request handler after all other cores have acknowledged its new password.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.services.webmail.handlers.acknowledged(frame) {
             self.handler_woken(frame, Outcome::Changed, entropy);

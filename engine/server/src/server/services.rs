@@ -25,7 +25,7 @@ use crate::session::Context;
 use super::Server;
 
 /// Defines [`Services`] and the functions over them. Services that act only for sessions
-/// (`of_sessions`) have no entries. Each of the others has:
+/// (`of_sessions`) have none of the following functions. Each other service has all of them:
 ///
 /// - `has_work`: whether it has work in this turn. Called in every turn, so it must be cheap.
 /// - `run`: does that work, and passes on the results.

@@ -4,8 +4,8 @@ use machine::{Instant, Micros};
 
 use super::waits_for::WaitsFor;
 
-/// How long a handshake may take, without the time in which the client's TCP has not acknowledged
-/// all of our bytes.
+/// The longest time for a handshake. The time in which the client's TCP has not acknowledged all of
+/// our bytes does not count.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
 /// How often the deadline of a handshake is checked.

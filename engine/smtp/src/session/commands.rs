@@ -80,11 +80,12 @@ impl Session {
         self.idle_commands > actions.settings().idle_commands_max
     }
 
-    /// Whether a client is refused for sending more bytes before the reply to `command`.
+    /// Whether a client is refused because it has sent more bytes before the reply to `command`.
     pub(super) fn is_hasty(&self, command: &Command<'_>, actions: &impl Actions) -> bool {
         let waits = match command {
             Command::ExtendedHello(_) | Command::Hello(_) | Command::Data => true,
-            // A chunk follows BDAT, and the bytes after STARTTLS are thrown away.
+            // A chunk may follow BDAT, and the bytes after STARTTLS are dropped, so neither counts
+            // as haste.
             Command::Chunk { .. } | Command::StartTls => false,
             _ => self.greeted != Greeted::Extended,
         };
@@ -184,8 +185,8 @@ impl Session {
         if transaction.message != MessageState::NotBegun {
             return self.fault(reply::CHUNKS_BEGAN, actions);
         }
-        // This is not counted as a fault: a pipelining client sends DATA before it has read that no
-        // recipient was accepted.
+        // This does not count as an error: a pipelining client sends DATA before it has read that
+        // no recipient was accepted.
         if transaction.recipients == 0 {
             return actions.reply(reply::NO_RECIPIENT);
         }
@@ -214,8 +215,8 @@ impl Session {
         }
     }
 
-    /// The message to which the next chunk belongs: the one that it continues, a new one, or a
-    /// refused one.
+    /// The message to which the next chunk belongs: the message that it continues, a new message,
+    /// or a refused one.
     fn chunk_to_fill(&mut self, actions: &mut impl Actions) -> MessageInput {
         let Some(transaction) = self.transaction else {
             return MessageInput::refused(reply::MAIL_FIRST);
@@ -272,11 +273,11 @@ impl Session {
     }
 }
 
-/// Why a transaction does not accept a recipient, whatever the host would answer.
+/// The reason why a transaction does not accept a recipient, even before the host is asked.
 enum Untaken {
     /// The client made an error, which gets this reply.
     Wrong(Reply),
-    /// The transaction has its most recipients already.
+    /// The transaction already has the maximum number of recipients.
     Full,
 }
 

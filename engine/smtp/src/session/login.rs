@@ -1,12 +1,12 @@
 //! AUTH: logging in.
 //!
 //! A wrong name and a wrong password get the same answer after the same time. The host chooses that
-//! time, and the session waits until the host reports the result.
+//! time. The session waits until the host reports the result.
 //!
-//! With SCRAM, the server accepts the client's proof before the client knows that the server knows
-//! the password too. The client is logged in once it acknowledges the server's signature. The
-//! signature is one more challenge, to which the client responds with an empty line (by RFC 4954
-//! section 4, the final reply cannot carry the signature).
+//! With SCRAM, the server accepts the client's proof before the client knows whether the server
+//! knows the password too. The client is logged in only when it has acknowledged the server's
+//! signature. The signature is one more challenge, to which the client responds with an empty line.
+//! By RFC 4954 section 4, the final reply cannot carry the signature.
 //!
 //! Implements: RFC 4954 sections 4 and 6, RFC 3207 section 4, RFC 6409 section 4.3, RFC 8314
 //! section 3.3.
@@ -98,7 +98,8 @@ impl Session {
         self.fault(fault, actions);
     }
 
-    /// Ends an exchange in progress. If the login was granted already, it is abandoned.
+    /// Ends an exchange in progress. If the host has already granted the login, the login is
+    /// abandoned.
     pub(super) fn exchange_over(&mut self, actions: &mut impl Actions) {
         if self.exchange.take().is_some_and(|exchange| exchange.is_signed()) {
             actions.abandon_login();

@@ -1,8 +1,8 @@
 //! The handlers of [`Expect::MessageData`] and [`Expect::ChunkData`]: the bytes of a message
 //! arrive.
 //!
-//! A refused message is read to its end, since its rest would otherwise be taken for commands. A
-//! client that sends more than twice the size limit is disconnected.
+//! A refused message is read to its end. Otherwise the session would take the rest of the message
+//! for commands. A client that sends more than twice the size limit is disconnected.
 //!
 //! Implements: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
 
@@ -93,7 +93,8 @@ impl Session {
                 );
             }
             ContentRun::BareLineEnd(count, position) => {
-                // The first reason in the message counts, however the message is cut into pieces.
+                // If several faults occur in the message, the first one is the reason for the
+                // refusal, however the message is cut into pieces.
                 self.refuse_if_nul(incoming, bytes.get(..count).unwrap_or(bytes), actions);
                 self.refuse_if_too_big(incoming, count, actions);
                 self.refuse(incoming, reply::BARE_LINE_END_IN_MESSAGE, actions);

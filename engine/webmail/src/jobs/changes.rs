@@ -125,8 +125,8 @@ impl ChangeJob {
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
-            // Completions of moves are matched to ranges by their order, so only one move is in
-            // progress at a time.
+            // A completion does not name its range: completions belong to ranges by their order. So
+            // only one move is in progress at a time.
             let most = if self.changes_flags() { READS_MAX } else { 1 };
             if *under_way >= most {
                 return JobProgress::Waiting;

@@ -124,8 +124,8 @@ impl ComposeJob {
             ComposeStart::Reply(key) | ComposeStart::ReplyToAll(key) => {
                 [String::new(), key.to_string()]
             }
-            // Before the first save, the files are parts of the forwarded message, so its key takes
-            // the place of the draft's key.
+            // The draft is not saved yet, so the files are parts of the forwarded message. Its key
+            // takes the place of the draft's key.
             ComposeStart::Forward(key) if key.mailbox != DRAFTS.0 => {
                 [key.to_string(), String::new()]
             }

@@ -10,7 +10,7 @@
 //! - Messages in Trash and Junk are shown only when opened from there.
 //! - A message that users send to themselves exists twice, in Sent and in the mailbox where it
 //!   arrived. It is shown once. Equal identifiers do not prove a copy, since a sender can forge
-//!   them. The contents must be equal too.
+//!   them. So a copy is recognised only if the contents are equal too.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -96,7 +96,8 @@ impl ConversationJob {
             self.is_gathered = true;
             self.gather(account, cx.store());
         }
-        // One message at a time is read, since a body belongs to the first unfinished message.
+        // Reads one message at a time: the body that arrives belongs to the first message that is
+        // not read completely.
         while let Some(opening) = self.reading() {
             match opening.ask(account, under_way, cx) {
                 JobProgress::Waiting if *under_way == 0 => {}
@@ -131,7 +132,7 @@ impl ConversationJob {
         let (mailbox, uid) = key.in_store();
         let Some(opened) = store.message(account, mailbox, uid) else { return };
         let mut others = others(store, account, (mailbox, opened));
-        // The newest messages are first, since these are read in full.
+        // The newest messages are first, since they are read in full.
         others.sort_unstable_by_key(|found| core::cmp::Reverse(moment(&found.info)));
         self.is_cut = others.len() >= SHOWN_MAX;
         others.truncate(SHOWN_MAX - 1);

@@ -1,11 +1,11 @@
 //! Finds messages that users sent to themselves. Such a message exists twice, in Sent and in the
 //! mailbox where it arrived. It counts once in the row of its conversation.
 //!
-//! Sizes and times in the index show which two messages may be copies. Only such pairs are read and
-//! compared, so a list without them costs no reads.
+//! Sizes and times in the index show which two messages may be copies. The job reads and compares
+//! only such pairs, so a list without possible copies costs no reads.
 //!
-//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. The messages of further pairs count
-//! twice, and so do copies that arrived more than [`LATER_SECONDS_MAX`] after sending.
+//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. The messages of all other pairs
+//! count twice. Copies that arrived more than [`LATER_SECONDS_MAX`] after sending also count twice.
 
 use alloc::vec::Vec;
 
@@ -24,8 +24,8 @@ const PAIRS_MAX: usize = 50;
 /// are examined last.
 const LOOKED_AT_MAX: usize = 50;
 
-/// The maximum number of octets by which a received copy may be shorter, since only the copy in
-/// Sent has `Bcc`.
+/// The maximum number of octets by which the received copy may be shorter than the copy in Sent.
+/// Only the copy in Sent has `Bcc`.
 const BLIND_OCTETS_MAX: u32 = 1024;
 
 /// The maximum number of seconds between sending and arrival.
@@ -88,7 +88,8 @@ impl Copies {
         rows::body_arrived(&mut self.halves, body);
     }
 
-    /// Corrects the counts of the rows, so that copies count once. All summaries are known by then.
+    /// Corrects the counts of the rows, so that copies count once. The caller has read all
+    /// summaries.
     pub(super) fn count_once(&self, rows: &mut [FoundMessage]) {
         let (pairs, _) = self.halves.as_chunks::<2>();
         for (at, [sent, came]) in self.rows.iter().zip(pairs) {
@@ -101,8 +102,8 @@ impl Copies {
     }
 }
 
-/// Whether a received message may be the copy of a sent message. Both must have heads of the same
-/// size, and their rest may differ only by a `Bcc` field.
+/// Whether a received message may be the copy of a sent message. The heads of both must have the
+/// same size. The rest of both may differ only by a `Bcc` field.
 fn may_be_copies(sent: &MessageInfo, came: &MessageInfo) -> bool {
     let is_shorter_by = sent.octets.checked_sub(came.octets);
     let is_later_by = came.internal_date.seconds().checked_sub(sent.internal_date.seconds());

@@ -218,9 +218,9 @@ impl DocumentJob {
 }
 
 impl Extracted {
-    /// The wanted part, if it is an attached message and its header has ended. Then its first part
-    /// has begun. The parser descends into such a message, and does not report its octets as one
-    /// body.
+    /// The wanted part, if it is an attached message and its header has ended. The header has ended
+    /// when the first part within the message has begun. The parser descends into an attached
+    /// message, and does not report its octets as one body.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
         let index = self.wanted?;
         parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())

@@ -8,8 +8,9 @@
 //! Invariants:
 //! - Only a type in [`TYPES`] and the base64 of the image are written. No other text from the
 //!   image's part is written to the document.
-//! - The memory has only the place of an image in the message. The image is read when the document
-//!   is written up to it. The held-back end of the document is as long as the longest reference.
+//! - Of an image, the memory has only its place in the message. The image is read when the document
+//!   is written up to it. The end of the document that is held back is as long as the longest
+//!   reference.
 //! - All images of a document together have at most [`IMAGES_BYTES_MAX`] bytes, and a repeated
 //!   image counts each time. Further images are missing.
 //!
@@ -68,7 +69,7 @@ struct EmbeddedImage {
 #[derive(Debug)]
 struct ImageWriter {
     decoder: BodyDecoder,
-    /// Decoded bytes that are not written yet. After each piece these are at most two, since a
+    /// Decoded bytes that are not written yet. At most two bytes remain after each piece, since a
     /// base64 group has three.
     bytes: Vec<u8>,
 }
@@ -120,8 +121,8 @@ impl ImageEmbedder {
                 self.text.push_str(after);
                 return Some(image.place.clone());
             }
-            // The reference has no image, and is written unchanged. Its delimiter may begin the
-            // next reference.
+            // No image has this identifier, so the reference is written unchanged. Its delimiter
+            // may begin the next reference.
             let (passed, behind) =
                 rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
             out.extend_from_slice(passed.as_bytes());

@@ -1,9 +1,9 @@
 //! Exports a mailbox as one mbox file ([`MboxWriter`]), which is sent while it is read.
 //!
 //! The file has the messages that are in the mailbox when the file begins, in the order of their
-//! arrival. Later messages are left out, and so are messages that are moved or deleted before they
-//! are read. A message that cannot be read in full is included as far as possible, with a line that
-//! says so. So an unreadable message does not end the export.
+//! arrival. Messages that arrive later are left out. Messages that are moved or deleted before they
+//! are read are left out too. A message that cannot be read in full is included as far as possible,
+//! with a line that says so. So an unreadable message does not end the export.
 
 use alloc::format;
 use alloc::string::String;
@@ -145,7 +145,7 @@ impl ExportJob {
     }
 
     fn message_ended(&mut self) {
-        // An empty message has no octets, so it has not begun yet.
+        // An empty message has no octets, so its entry in the file was not begun yet.
         self.octets_arrived(&[]);
         self.writer.message_ended(&mut self.written);
         self.message = None;

@@ -1,13 +1,13 @@
 //! The HTML of a message as a separate document in a sandbox: its beginning for the frame on a
 //! page, or the whole HTML.
 //!
-//! The message is read once for its structure. Then only its HTML and its embedded images are read
-//! again. So the document is sent while it is read ([`crate::stream`]), and its size does not
-//! matter.
+//! The message is read once for its structure. After that, only its HTML and its embedded images
+//! are read again. So the document is sent while it is read ([`crate::stream`]), and its size does
+//! not matter.
 //!
-//! Invariant: the memory has little more than one piece of the document. A piece of a beginning has
-//! up to [`BEGINNING_BYTES_MAX`], since a page may have many frames, and each should be one whole
-//! reply.
+//! Invariant: the memory has little more than one piece of the document. For the beginning of the
+//! HTML, a piece has up to [`BEGINNING_BYTES_MAX`]: a page may have many frames, and each frame
+//! should need only one whole reply.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -1,9 +1,9 @@
 //! A page of a mailbox. The job walks the index, and takes rows from the cache or renders them from
 //! summaries.
 //!
-//! A row is a conversation, at the place of its newest message in this mailbox. So the walk finds a
-//! row at the conversation's newest message, and skips its older messages. A message that users
-//! sent to themselves counts once (`copies`).
+//! A row is a conversation. Its place in the list is that of its newest message in this mailbox. So
+//! the walk takes a row when it meets the newest message of a conversation, and skips the older
+//! ones. A message that users sent to themselves counts once (`copies`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -100,7 +100,7 @@ impl ListJob {
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.range, ListRange::After(_));
         if is_upwards && is_end && self.rows.len() < ROWS_MAX {
-            // The newer messages do not fill a page, so the newest page is shown.
+            // The newer messages do not fill a page, so the job shows the newest page instead.
             *self = ListJob::new(mailbox, ListRange::Newest);
             return false;
         }
@@ -113,8 +113,8 @@ impl ListJob {
     }
 
     /// Takes the next rows until the page is full: the newest message of each conversation in this
-    /// mailbox. Returns how many messages were examined. Fewer than [`WALKED_IN_A_TURN`] means the
-    /// end.
+    /// mailbox. Returns how many messages were examined. If they are fewer than
+    /// [`WALKED_IN_A_TURN`], the mailbox has no more.
     fn take(
         &mut self,
         account: AccountId,

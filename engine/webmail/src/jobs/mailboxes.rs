@@ -96,8 +96,8 @@ impl MailboxJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // A message may have arrived after the move to Trash, or the last message may have been
-        // removed. So the next step examines the mailbox again.
+        // A message may have arrived after the move to Trash, or another session may have removed
+        // the last message. So the next step examines the mailbox again.
         let is_looked_at_again = matches!(refusal, Refusal::NotEmpty | Refusal::NoSuchMessage);
         if !(is_looked_at_again && matches!(self.change, Some(MailboxChange::Remove(_)))) {
             self.refused = Some(refusal);

@@ -53,7 +53,7 @@ pub(crate) struct OpenMessage {
     info: Option<MessageInfo>,
     /// The number of octets that were read.
     offset: u32,
-    /// Whether the message needs no more marking as read.
+    /// Whether the message needs no more requests to mark it as read.
     is_marked: bool,
     /// The summary for lists, and the beginning of the message from which it is made.
     summary: Summary,
@@ -210,8 +210,8 @@ impl OpenMessage {
     }
 
     /// The extracted data, and the names of files by their parts. Errors: the message could not be
-    /// read. Without plain text, the HTML part counts as a file. An attached message does not
-    /// count, but its files do.
+    /// read. If the message has no plain text, the HTML part counts as a file. An attached message
+    /// does not count as a file, but its files count.
     pub(super) fn contents(
         &mut self,
     ) -> Result<(&MessageContents, MessageInfo, AttachedFiles), Refusal> {

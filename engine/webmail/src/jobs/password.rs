@@ -17,7 +17,8 @@ use mail::PasswordMark;
 /// The stored form of a new password: its hash and its SCRAM verifier. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secrets {
-    /// The mark of the old password, which the client has proved. Only this password is replaced.
+    /// The mark of the old password. The client has proved that it knows this password, and only
+    /// this password is replaced.
     pub replaced: PasswordMark,
     /// The hash of the new password, as a PHC string.
     pub hash: String,
@@ -35,8 +36,8 @@ impl fmt::Debug for Secrets {
 #[derive(Debug)]
 pub(crate) struct PasswordJob {
     secrets: Secrets,
-    /// The changes of persisted sessions. The session of the client stays, and the others are
-    /// removed.
+    /// The changes of persisted sessions. The session of the client stays, and the other sessions
+    /// are removed.
     notes: Vec<NoteChange>,
     stage: Stage,
     refused: Option<Refusal>,
@@ -104,7 +105,7 @@ impl PasswordJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // If the note of a session could not be changed, the session ends, which does no harm.
+        // If the note of a session could not be changed, the session ends. This does no harm.
         if !matches!(refusal, Refusal::NoSuchNote | Refusal::TooMany) {
             self.refused = Some(refusal);
         }

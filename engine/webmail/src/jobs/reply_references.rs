@@ -39,8 +39,8 @@ impl ReplyReferences {
         account: AccountId,
         cx: &mut JobContext<'_, '_>,
     ) -> Result<usize, Refusal> {
-        // If the draft's key is outside of Drafts, it is the key of a message to forward, which is
-        // not answered.
+        // If the key in `draft` is outside of Drafts, it is the key of a message to forward. Such a
+        // message is not answered.
         let own = draft.draft.filter(|key| key.mailbox == DRAFTS.0);
         for key in [draft.answers, own].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
@@ -59,7 +59,8 @@ impl ReplyReferences {
             match cx.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => return Ok(1),
                 Err(Refusal::Busy) => return Err(Refusal::Busy),
-                // The message may have been removed. A draft still has the references.
+                // The message may have been removed. The draft still has the references, and is
+                // read next.
                 Err(_) => {}
             }
         }

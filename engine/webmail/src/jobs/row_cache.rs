@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - A row depends only on its [`RowFacts`] and on the summary of its message, and a message never
-//!   changes. So equal facts mean an equal row.
+//!   changes. So two rows with equal facts are equal.
 //! - The cache has at most [`CACHED_ROWS_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row
 //!   has one possible place, and replaces the row in that place.
 //! - A row of a message that could not be read is not cached.

@@ -20,7 +20,7 @@ impl RowTotals {
     /// The totals of one message.
     pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> RowTotals {
         if mailbox == OUTBOX {
-            // The message is in Sent as well, and only the row in Sent shows its flags.
+            // The message is also in Sent, and only the row in Sent shows its flags.
             return RowTotals {
                 messages: 1,
                 is_unread: false,

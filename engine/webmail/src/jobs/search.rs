@@ -2,8 +2,8 @@
 //!
 //! A search covers the data that a list shows: people, subjects, snippets, dates and flags. The
 //! walk ends when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page shows how
-//! many messages were examined, and its link continues the walk. So every search has the same bound
-//! of time.
+//! many messages were examined, and its link continues the walk. So each page of a search takes a
+//! bounded time.
 
 use alloc::collections::VecDeque;
 use alloc::format;

@@ -68,7 +68,7 @@ impl NoteJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // If a note to remove does not exist, that is not an error.
+        // It is not an error if a note to remove does not exist.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 

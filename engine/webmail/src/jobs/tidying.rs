@@ -2,9 +2,10 @@
 //! message that it answers is flagged.
 //!
 //! Invariants:
-//! - If the store refuses a step, the step is left out, since the message itself is safe. If a
-//!   draft is discarded, no message was written, and a refusal is reported.
-//! - A busy store is asked again. So a draft never remains beside the message that was sent.
+//! - If the store refuses a step, the step is left out, since the message itself is safe. When a
+//!   draft is discarded, no message was written, so a refusal is reported to the user.
+//! - If the store is busy, the step is asked for again. So a draft never remains beside the message
+//!   that was sent.
 
 use store::{AccountId, DRAFTS, Flags, MailboxId, MarkChange, Refusal, Uid, UidRange};
 
@@ -51,8 +52,8 @@ impl Tidying {
     /// Asks for the next step that the store does not refuse. Returns how many outcomes follow. 0
     /// means that no step is left.
     ///
-    /// Errors: [`Refusal::Busy`], after which the same step must be asked for again. Any other
-    /// refusal if the steps are strict.
+    /// Errors: after [`Refusal::Busy`] the same step must be asked for again. If the steps are
+    /// strict, any other refusal is an error too.
     pub(super) fn ask(
         &mut self,
         mut ask: impl FnMut(TidyingStep) -> Result<usize, Refusal>,
@@ -81,8 +82,8 @@ impl Tidying {
 }
 
 impl TidyingStep {
-    /// Asks the store for the step. Returns how many outcomes follow. It is 0 for a draft that is
-    /// in transit or no longer exists.
+    /// Asks the store for the step. Returns how many outcomes follow. The result is 0 for a draft
+    /// that is in transit or no longer exists.
     pub(super) fn ask(
         self,
         account: AccountId,

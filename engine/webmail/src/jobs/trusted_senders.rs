@@ -4,9 +4,9 @@
 //!
 //! Invariants:
 //! - The note never exceeds the size limit of a note: the oldest entries are removed for new ones.
-//! - A message's `From` may be forged, so it is believed in two cases only. In the first case,
-//!   DMARC has passed for the author's domain, as this server recorded at the top of the message.
-//!   In the second case, an account that had logged in sent the message from this address.
+//! - A message's `From` may be forged, so it is believed in two cases only. In the first case, this
+//!   server has recorded at the top of the message that DMARC passed for the author's domain. In
+//!   the second case, an account that had logged in sent the message from this address.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -163,7 +163,7 @@ impl TrustJob {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.is_asked = true;
-        // If a note to remove does not exist, that is not an error.
+        // It is not an error if a note to remove does not exist.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 

@@ -5,8 +5,8 @@
 //! - A message that is taken back is removed from the submission service before its flags are
 //!   changed in the store. So a message is never both taken back and sent.
 //! - Only a held message can be taken back. After the delivery has begun, a recipient may already
-//!   have the message, even while it waits for a retry. Then it stays in transit, and the reply
-//!   says so.
+//!   have the message, even while the message waits for a retry. Such a message stays in transit,
+//!   and the reply says so.
 
 use alloc::string::ToString;
 

@@ -105,7 +105,7 @@ impl MessageUpload {
     }
 
     /// Whether the next event begins a file, so that the draft must be begun first. Drops the
-    /// events before it.
+    /// events before that event.
     pub(super) fn file_begins(&mut self) -> bool {
         while let Some(events) = self.events.pop_front() {
             if let FileEvent::Began(file) = &events

@@ -1,8 +1,8 @@
 //! A message that a user writes. It is sent, saved as a draft, or discarded.
 //!
 //! A sent message is first held, as a flagged draft that the submission service delivers later. If
-//! the user wants no hold and all recipients are local, one delivery stores all copies and the one
-//! in Sent, or none.
+//! the user wants no hold and all recipients are local, one delivery stores all copies, including
+//! the one in Sent, or stores none.
 //!
 //! Invariants:
 //! - The text is never lost. After a refusal the page is shown again with all fields and the
@@ -11,9 +11,9 @@
 //! - A draft keeps the files that the page names. They are copied from the draft that it replaces
 //!   ([`AttachmentCopy`]).
 //! - A message is signed once, when it is written, by its author's domain. All copies have these
-//!   signatures, even held ones.
+//!   signatures, even the copies of a held message.
 //! - A message is held only if all its recipients are local accounts or possible remote addresses.
-//!   Otherwise it is refused before.
+//!   Otherwise the message is refused before it is held.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -407,7 +407,7 @@ impl WriteJob {
         match self.stage {
             Stage::Appending | Stage::Committing => self.failed(self.why_unwritten(refusal).into()),
             Stage::Tidying(tidying) if tidying.is_strict() => self.failed(why(refusal).into()),
-            // The answered message and the draft may no longer exist.
+            // The answered message or the draft may no longer exist. This does no harm.
             _ => {}
         }
     }
@@ -424,8 +424,8 @@ impl WriteJob {
     }
 
     /// Holds the message, if it must be held. Then prepares the steps that remove the replaced
-    /// draft and flag the answered message. For a held message the submission service sets that
-    /// flag.
+    /// draft and flag the answered message. If the message is held, the submission service flags
+    /// the answered message.
     fn hold_and_tidy(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) {
         let newest = cx
             .store()

@@ -100,7 +100,7 @@ impl LinkHost {
             if let Some(scripts) = mixed_scripts(&label) {
                 return Some(format!("which mixes {scripts}"));
             }
-            // Below a Latin top-level domain, an honest name never consists only of look-alikes.
+            // Below a Latin top-level domain, no honest name consists only of look-alikes.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
             Some(format!("which looks like {looks_like} but is a different name"))
         })

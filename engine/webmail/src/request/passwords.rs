@@ -1,8 +1,8 @@
 //! A password change: the form's request, the check on the core of the connection, and the change
 //! on the core of the account.
 //!
-//! The old password is checked as in any login, and a wrong password has the same cost for the
-//! client.
+//! The old password is checked in the same way as in any login. A wrong password has the same cost
+//! for the client.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -79,8 +79,8 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
 }
 
 impl AuthenticatedRequest<'_, '_> {
-    /// Replaces the password by the computed secrets, if the client has proved the old password.
-    /// This session stays valid, and all other sessions of the account end.
+    /// Replaces the password by the computed secrets, if the client has proved that it knows the
+    /// old password. This session stays valid, and all other sessions of the account end.
     pub(super) fn set_password(
         mut self,
         token: &str,
