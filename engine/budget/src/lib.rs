@@ -14,9 +14,9 @@
 //! it. The same amount stays free for the next network. For IPv6, a /64 counts as one address,
 //! because a host has a /64 to itself (RFC 6177). A network is a /24 of IPv4 or a /48 of IPv6.
 //!
-//! Holdings are counted in two rows of counters by a keyed hash; the smaller counter decides. So
-//! the table has a fixed size and nothing is evicted from it. A client cannot choose the other
-//! clients that share its counters.
+//! Holdings are counted in two rows of counters. A keyed hash selects one counter in each row, and
+//! the smaller of the two counts. So the table has a fixed size, and nothing is evicted from it. A
+//! client cannot choose the other clients that share its counters.
 //!
 //! Invariants:
 //! - The lent bytes never exceed the pool.
@@ -110,7 +110,8 @@ impl MemoryBudget {
 
     /// Changes the charge of the holder at `address` to `bytes`.
     ///
-    /// Errors: [`Overdrawn`] if `bytes` exceeds the holder's share. Nothing has changed then.
+    /// Errors: [`Overdrawn`] if `bytes` exceeds the holder's share. In this case nothing has
+    /// changed.
     pub fn charge(
         &mut self,
         charge: &mut Charge,

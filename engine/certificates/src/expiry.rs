@@ -8,7 +8,7 @@ use tls::{Certificate, Day};
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// How long before the end of a certificate the warnings begin.
+/// The time before the end of a certificate at which the warnings begin.
 const WARNING_SECONDS: u64 = 14 * DAY_SECONDS;
 
 /// The names and end dates of the certificates, and the time of the next check.

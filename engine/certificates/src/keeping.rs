@@ -147,8 +147,8 @@ impl Certificates {
     }
 
     /// Removes stored certificates that are no longer in force, except those that the disk could
-    /// not read. If a certificate cannot be removed now, newer ones still take precedence, and the
-    /// next removal includes it.
+    /// not read. If a certificate cannot be removed now, newer certificates still take precedence
+    /// over it, and the next removal includes it.
     fn remove_superseded(&mut self, account: AccountId, cx: &mut CertificateContext<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;

@@ -12,14 +12,14 @@
 //! ```
 //!
 //! **The rule.** The new certificate replaces every other certificate for the names that both have.
-//! It is placed before the first certificate that shares a name with it. If none shares a name, the
-//! new certificate is placed last. A certificate is removed if the new one covers all of its names.
-//! So if the new certificate shares a name with the first one, it becomes the first, which is the
-//! default for unknown names.
+//! The new certificate is placed before the first certificate that shares a name with it. If none
+//! shares a name, the new certificate is placed last. A certificate is removed if the new one
+//! covers all of its names. So if the new certificate shares a name with the first certificate, the
+//! new one becomes the first. The first certificate is the default for unknown names.
 //!
 //! After a restart, the stored messages are applied in order to the certificates of the
-//! configuration. But a configured certificate stays if its validity began after a message was
-//! stored: then the configured one is newer.
+//! configuration. But a configured certificate whose validity began after a message was stored is
+//! newer than that message, and stays.
 //!
 //! Invariants:
 //! - A client is told that a certificate is shown only after it is durable and all cores show it.

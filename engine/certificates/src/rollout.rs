@@ -1,8 +1,9 @@
 //! The rollout of an uploaded, durable certificate to all cores. When all cores show the
 //! certificate, the session that sent it gets its reply.
 //!
-//! Invariant: a core's answer counts only for the version of the list that it names. When the
-//! machine starts, other cores answer for the first list, and such an answer may arrive late.
+//! Invariant: a core's answer counts only for the version of the list that the answer names. When
+//! the machine starts, the other cores answer for the first list, and such an answer may arrive
+//! late.
 
 use channel::Ticket;
 

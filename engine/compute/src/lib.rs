@@ -8,9 +8,9 @@
 //! - Signatures are computed in the order of their requests.
 //! - Hashes of clients without login failures come before hashes of clients with failures,
 //!   whichever core requested them (`mail::Throttle::guilt`). Every fourth hash is the one that has
-//!   waited longest, so that each hash is computed at last.
-//! - After a hash, a busy core computes no hash for as long as the last one took. So hashes take at
-//!   most half of a busy core's time.
+//!   waited longest, so that no hash waits for ever.
+//! - After a hash, a busy core computes no other hash for as long as that hash took. So hashes take
+//!   at most half of a busy core's time.
 //!
 //! Invariants:
 //! - A frame has at most one job. A result carries the number of its job, so it is never taken for
@@ -243,7 +243,8 @@ impl Compute {
             true => self.hashes.len() + self.signatures.len(),
             false => self.away.values().filter(|away| *away == core).count(),
         };
-        // On a tie this core is chosen, or else the other cores in turn.
+        // Among equally busy cores, this core is chosen if it is one of them. Otherwise the other
+        // cores take turns.
         let turn = |core: &CoreId| (self.next_number + u64::from(core.0)) % u64::from(self.cores);
         others.min_by_key(|core| (load(core), *core != self.own, turn(core))).unwrap_or(self.own)
     }

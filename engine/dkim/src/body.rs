@@ -27,7 +27,7 @@ pub(crate) struct BodyHash {
     bytes: u64,
     /// The number of line ends that enter the hash only if text follows.
     line_ends: u64,
-    /// Whether white space has arrived that enters the hash only if text follows on its line.
+    /// Whether white space has arrived that enters the hash only if text follows on the same line.
     has_space: bool,
     /// Whether the last byte is a carriage return, which a line feed may follow.
     has_return: bool,

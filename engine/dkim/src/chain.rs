@@ -9,13 +9,13 @@
 //! - A chain with any fault fails as a whole.
 //! - At most [`SETS_MAX`] sets and [`CHAIN_KEYS_MAX`] names of keys are used. A chain with more
 //!   sets or keys fails, and no name server is asked.
-//! - Each call verifies one signature: first the newest message signature, then the seals from the
-//!   newest to the oldest.
+//! - Each call verifies one signature. The first call verifies the newest message signature. The
+//!   next calls verify the seals, from the newest to the oldest.
 //!
 //! Choices that the RFC leaves open:
 //! - A chain fails if name servers do not answer for its keys, since the RFC has no result for this
-//!   case (§5.2.1). [`ChainVerdict::is_open`] recognizes it.
-//! - Older message signatures than the newest one are not verified. They would only show which
+//!   case (§5.2.1). [`ChainVerdict::is_open`] recognizes such a failure.
+//! - Older message signatures than the newest one are not verified. They would show only which
 //!   forwarder changed the message.
 
 use alloc::vec;
@@ -104,7 +104,8 @@ impl Chain {
             for field in fields {
                 let instance = instance(header.value(*field), kind == 0).ok_or(ArcError::Syntax)?;
                 let set = instance.checked_sub(1).and_then(|number| sets.get_mut(number));
-                // If a set has a field twice, another set lacks the field, which is an error below.
+                // If a set has a field twice, another set lacks that field. The check below finds
+                // this.
                 *set.and_then(|set| set.get_mut(kind)).ok_or(ArcError::Incomplete)? = Some(*field);
             }
         }
@@ -132,8 +133,8 @@ impl Chain {
         self.newest.as_ref().map(|newest| newest.body_form)
     }
 
-    /// The signatures of the chain. There are none if one of them is invalid at this time, whatever
-    /// its key is.
+    /// The signatures of the chain. The result is empty if one of them is invalid at this time,
+    /// whatever its key is.
     pub(crate) fn countable(
         &self,
         authors: usize,
@@ -256,7 +257,7 @@ impl CompleteMessage {
 }
 
 /// The number of the set that a field belongs to (RFC 8617 §4.2.1). In check results, the number is
-/// not one of the tags, but precedes them.
+/// not a tag, but precedes the other text.
 fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
     let digits = match is_of_results {
         true => {

@@ -10,8 +10,9 @@ use memchr::{memchr, memmem};
 
 use crate::body::CanonicalForm;
 
-/// The most fields of a header: if a message has more, none of its signatures passes. The limit
-/// allows for fields that a server adds to a message with 1,000 fields.
+/// The most fields of a header: if a message has more, none of its signatures passes. This server
+/// accepts messages with 1,000 fields (crate `inbound`), and the limit leaves room for added
+/// fields.
 pub const FIELDS_MAX: usize = 1_100;
 
 /// The approximate memory of a name in the map, in bytes, without the name itself.
@@ -83,8 +84,8 @@ impl HeaderIndex {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether the header begins with white space, so that its first line would continue a field
-    /// above it.
+    /// Whether the header begins with white space. The first line of such a header would continue a
+    /// field that is placed above it.
     pub(crate) fn begins_folded(&self) -> bool {
         matches!(self.bytes.first(), Some(b' ' | b'\t'))
     }
@@ -94,8 +95,8 @@ impl HeaderIndex {
         self.fields.get(field).map(|field| self.at(field.value.clone())).unwrap_or_default()
     }
 
-    /// Writes the fields with these names. For each name, this is the lowest field that was not
-    /// written yet, or none if no field is left. `except` is never written.
+    /// Writes the fields with these names. A name stands for the lowest field of that name that was
+    /// not written yet, or for nothing if no field is left. The field `except` is never written.
     pub(crate) fn write_selected<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
@@ -177,7 +178,7 @@ fn write_relaxed(field: &[u8], out: &mut Vec<u8>) {
     let (name, value) = field.split_at_checked(colon).unwrap_or_default();
     out.extend(name.trim_ascii_end().to_ascii_lowercase());
     out.push(b':');
-    // A line end within a field precedes white space, so it is at the end of a word.
+    // A line end within a field precedes white space, so the line end is at the end of a word.
     let unfolded = value.get(1..).unwrap_or_default().split(|byte| b" \t".contains(byte));
     let words = unfolded
         .map(|word| word.strip_suffix(b"\r\n").unwrap_or(word))

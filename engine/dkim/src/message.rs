@@ -67,9 +67,9 @@ impl CompleteMessage {
         self.header.footprint() + self.chain.as_ref().map_or(0, Chain::footprint)
     }
 
-    /// The verdict on the signature with this number. The topmost signature has the number 0.
-    /// Without such a signature, the verdict is [`SignatureReason::NotSigned`]. Beyond
-    /// [`SIGNATURES_MAX`], it is [`SignatureReason::NotLookedAt`].
+    /// The verdict on the signature with this number. The topmost signature has the number 0. If
+    /// there is no such signature, the verdict is [`SignatureReason::NotSigned`]. For a number
+    /// beyond [`SIGNATURES_MAX`], it is [`SignatureReason::NotLookedAt`].
     ///
     /// Errors: [`Missing`] has the question for the keys of the signature.
     pub fn verify(
@@ -194,7 +194,7 @@ impl From<Missing> for VerificationStop {
 }
 
 /// Whether a signature is valid with one of its keys. `covers` checks the other parts that the
-/// signature covers. It is called only if a key is usable.
+/// signature covers. This function calls it only if a key is usable.
 pub(crate) fn verify_with_any_key(
     signature: &DkimSignature,
     keys: &[PublishedKey],

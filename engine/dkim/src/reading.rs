@@ -36,7 +36,7 @@ struct BodyReading {
     header: HeaderIndex,
     signatures: Vec<Signed>,
     chain: Result<Chain, ArcError>,
-    /// `None`: the header is too long, or has too many fields. Then the body is not hashed.
+    /// `None`: the header is too long, or has too many fields. In this case the body is not hashed.
     bodies: Option<Bodies<BodyHash>>,
 }
 

@@ -1,8 +1,8 @@
 //! Makes ARC sets for the chain of a forwarded message (RFC 8617 §5.1).
 //!
 //! Invariants:
-//! - A failed chain is not extended: the recipient can see the fault too, so a set with the status
-//!   `fail` (§5.1.2) would add nothing.
+//! - A failed chain is not extended. The recipient can see the fault too, so a set with the status
+//!   `fail` (§5.1.2) would tell the recipient nothing new.
 //! - Fields that other servers add in transit are not covered: trace fields, and check results
 //!   (§4.1.2). All signatures of the message are covered.
 

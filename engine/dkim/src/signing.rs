@@ -2,8 +2,8 @@
 //! message is read, and the whole body (RFC 6376 §5).
 //!
 //! Invariants:
-//! - A field that should occur once is signed once more than it occurs, so that an added field
-//!   makes the signature invalid (RFC 6376 §8.15).
+//! - A field that should occur once is named once more than it occurs. So if such a field is added
+//!   later, the signature becomes invalid (RFC 6376 §8.15).
 //! - No line of a signature has more than [`LINE_BYTES_MAX`] bytes, unless the name of a domain
 //!   alone is longer.
 
@@ -45,7 +45,7 @@ const ONCE: [&str; 11] = [
     "mime-version",
     "content-type",
 ];
-/// Fields that are signed as often as they occur: a forwarder may add another one.
+/// Fields that are named as often as they occur: a forwarder may add another one.
 const AS_THEY_ARE: [&str; 2] = ["sender", "content-transfer-encoding"];
 /// The canonicalization of header and body in our signatures.
 pub(crate) const SIGNED_FORM: CanonicalForm = CanonicalForm::Relaxed;
@@ -307,7 +307,8 @@ impl FoldedField {
         self.add_word(&format!("t={};", now.seconds()));
     }
 
-    /// The field without its signature. The signature covers `signed`, then the field so far.
+    /// The field without its signature. The signature covers `signed`, and then this field without
+    /// the signature.
     pub(crate) fn end(mut self, mut signed: Vec<u8>) -> UnsignedField {
         self.add_word("b=");
         header::write_last(&[self.text.as_bytes(), b"\r\n"].concat(), SIGNED_FORM, &mut signed);

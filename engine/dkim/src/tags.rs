@@ -32,7 +32,7 @@ impl<'a> Tags<'a> {
                         return None;
                     }
                 }
-                // After the last semicolon the list may end.
+                // The list may end after its last semicolon.
                 _ if is_last && start > 0 && tag.trim_ascii().is_empty() => {}
                 _ => return None,
             }

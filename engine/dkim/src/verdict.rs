@@ -43,7 +43,7 @@ pub enum SignatureOutcome {
     Policy,
     /// The signature is ignored, or has a form that we cannot verify.
     Neutral,
-    /// Name servers did not answer: they may answer later.
+    /// Name servers did not answer. They may answer later.
     TempError,
     /// The signature cannot be verified, now or later.
     PermError,

@@ -90,7 +90,7 @@ fn is_aligned(
     if author == proved {
         return Ok(true);
     }
-    // A domain outside the organization belongs to another one, so no question is needed.
+    // A domain outside the organization belongs to another organization, so no question is needed.
     if is_strict || !proved.is_within(organization) {
         return Ok(false);
     }

@@ -1,9 +1,9 @@
 //! Domain-based Message Authentication, Reporting and Conformance (RFC 9989). It checks whether a
 //! message comes from its author's domain, and finds the domain's policy if nothing proves that.
 //!
-//! [`check`] is a plain function of the author's domain, of the domains that SPF and DKIM have
+//! [`check`] is a pure function of the author's domain, of the domains that SPF and DKIM have
 //! proved, and of the answers of name servers so far. If it needs another answer, it returns the
-//! question, and is called again with the answer.
+//! question, and the caller calls it again with the answer.
 //!
 //! Invariants:
 //! - Questions are asked only about domains that could belong to the author's organization.

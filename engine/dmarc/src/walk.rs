@@ -8,8 +8,8 @@ use dns::{Knowledge, Missing, Name, Question, Record as DnsRecord, RecordKind, U
 
 use crate::record::{DmarcRecord, DomainRole, is_record};
 
-/// The most names that are looked up on the walk. For a longer domain, they are the first name and
-/// the last ones.
+/// The most names that are looked up on the walk. If a domain has more parents, the names are the
+/// domain itself and its shortest parents.
 pub const WALK_MAX: usize = 8;
 
 /// Why a walk stops.

@@ -7,11 +7,11 @@
 //! ```
 //! Invariants:
 //! - A message waits no longer than the configured time, which includes the wait for its turn and
-//!   the lookup of the filter's host. After that the configuration decides about the message. If
-//!   the filter was being asked, it counts as away.
+//!   the lookup of the filter's host. After that time, the configuration decides about the message.
+//!   If the filter was being asked at that time, it counts as away.
 //! - A filter that is away is not asked, and no message waits for it.
-//! - Whatever happens to the session, the memory of the message is released, the connection is
-//!   ended, and the next message has its turn.
+//! - Whatever happens to the session, three things follow: the memory of the message is released,
+//!   the connection is ended, and the next message has its turn.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -288,7 +288,8 @@ impl FilterQuery {
     pub fn give_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
-            // If the machine stops, or other messages were first, the filter is not to blame.
+            // If the machine stops, or other messages took all the time, the filter does not count
+            // as away.
             _ if cx.turn.now < self.until => self.end_without_answer(filter, cx),
             Stage::Waiting => self.end_without_answer(filter, cx),
             Stage::LookedUp | Stage::Asked => {
@@ -304,7 +305,8 @@ impl FilterQuery {
         self.end_without_answer(filter, cx);
     }
 
-    /// Ends the question with the verdict of the configuration for this case.
+    /// Ends the question with the verdict that the configuration has for a filter that does not
+    /// answer.
     fn end_without_answer(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         self.end_with(verdict_of(filter.named.when_away), filter, cx);
     }

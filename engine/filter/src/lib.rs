@@ -10,7 +10,7 @@
 //! - The messages of a core take at most the memory that [`Filter::new`] was given, and one message
 //!   at most [`MESSAGE_OCTETS_MAX`].
 //! - After a filter did not answer, it is not asked for [`QUIET`], so no message waits for it. The
-//!   console shows when the filter stops answering and when it answers again, but nothing for each
+//!   console shows when the filter stops answering and when it answers again, but no line for each
 //!   message.
 
 #![no_std]

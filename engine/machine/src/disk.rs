@@ -15,9 +15,9 @@ pub struct Sector(pub u64);
 pub struct Disk {
     /// The number of sectors.
     pub sectors: u64,
-    /// Whether a completed flush makes all writes that completed before it survive a power cut. A
-    /// write-through device, on which every completed write survives, is durable too. A device that
-    /// is not durable must not store mail.
+    /// Whether a completed flush makes all writes that completed before it survive a power cut.
+    /// This is also true of a write-through device, on which every completed write survives. A
+    /// device that is not durable must not store mail.
     pub durable: bool,
 }
 

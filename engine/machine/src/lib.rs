@@ -81,9 +81,9 @@ pub trait Machine: Entropy {
     /// Queues one frame for sending. The card copies the head, and shares the pieces until it has
     /// sent them.
     ///
-    /// Errors: [`TransmitError::Full`] if the card's ring has no space. Then the frame was not
-    /// queued, and the caller tries again in a later turn. If the machine sleeps after this error,
-    /// it wakes when the ring has space.
+    /// Errors: [`TransmitError::Full`] if the card's ring has no space. In this case the frame was
+    /// not queued, and the caller tries again in a later turn. If the machine sleeps after this
+    /// error, it wakes when the ring has space.
     fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError>;
 
     /// The properties of the disk. Constant while the machine runs.

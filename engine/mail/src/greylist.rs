@@ -1,9 +1,10 @@
 //! Greylisting (RFC 6647): mail of an unknown sender is deferred. Bulk spammers seldom retry.
 //!
-//! The *origin* of a message is the domain that authorizes its host, or else the network of the
-//! host (a /24, a /64). The first message of an origin from one sender to one recipient is
-//! deferred. It is accepted when it is retried after the delay of [`Greylist::new`] and within a
-//! day. Then the origin is known until 35 days after its last message.
+//! The *origin* of a message is the domain that authorizes its host (by SPF). If no domain does,
+//! the origin is the network of the host (a /24, a /64). The first message of an origin from one
+//! sender to one recipient is deferred. It is accepted when it is retried after the delay of
+//! [`Greylist::new`] and within a day. From then on, the origin is known until 35 days after its
+//! last message.
 //!
 //! - The table has a fixed size. A new record evicts the record of its set that would expire first.
 //!   An evicted message must be retried once more.
@@ -19,7 +20,7 @@ use siphasher::sip::SipHasher13;
 
 /// The longest time from the first attempt of a message to its retry.
 const RETRY_WITHIN: Micros = Micros::from_secs(24 * 3_600);
-/// How long an origin without new mail stays known.
+/// The time for which an origin without new mail stays known.
 const KNOWN_FOR: Micros = Micros::from_secs(35 * 24 * 3_600);
 
 const WAYS: usize = 4;

@@ -101,15 +101,15 @@ impl Hasher {
 
     /// Whether `hash`, a PHC string, was made from `password`.
     ///
-    /// Errors: [`HashError`] if the hash cannot be checked. Then it is unknown whether the password
-    /// is right.
+    /// Errors: [`HashError`] if the hash cannot be checked. In this case it is unknown whether the
+    /// password is right.
     pub fn verify(&mut self, password: &[u8], hash: &str) -> Result<bool, HashError> {
         let ParsedHash { params, salt, expected } = ParsedHash::parse(hash)?;
         let output = self.compute(&params, password, salt.as_ref(), expected.len())?;
         Ok(output == expected)
     }
 
-    /// Spends the time of one hash, so that an unknown name takes as long as a known one.
+    /// Takes as long as one hash, so that the reply time does not show whether a name exists.
     pub fn spend(&mut self, password: &[u8]) {
         let _ = self.hash(password, [0; SALT_BYTES]);
     }

@@ -1,19 +1,19 @@
 //! Rate limits for unauthenticated external clients, by address and by network. They limit
 //! concurrent and new connections, messages and recipients a minute, and unknown recipients an
-//! hour. Concurrent connections to all services are counted, in two kinds: external connections to
-//! port 25, and all other connections ([`ConnectionKind`]).
+//! hour. The limits on concurrent connections apply to all services, separately for two kinds:
+//! external connections to port 25, and all other connections ([`ConnectionKind`]).
 //!
 //! - One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address. A network is a /24
 //!   or a /48, and its limits are [`NETWORK_SHARE`] times those of an address.
-//! - Each limit is a token bucket with a burst of one minute's allowance. So an address never
-//!   exceeds twice its limit in one minute.
-//! - With several cores, an action on one core counts on all. A core reports actions in batches, so
-//!   reports cost little. A batch is the limit of an address or network, divided by
-//!   [`UNREPORTED_DIVISOR`] and by the number of cores. So at most the limit divided by
+//! - Each limit is a token bucket with a burst of one minute's allowance. So in one minute, an
+//!   address never does more than twice its limit.
+//! - With several cores, an action on one core counts on all. A core reports actions to the other
+//!   cores in batches, so reports cost little. A batch is the limit of an address or network,
+//!   divided by [`UNREPORTED_DIVISOR`] and by the number of cores. So at most the limit divided by
 //!   [`UNREPORTED_DIVISOR`] is unreported. Open connections are counted for each core separately.
-//! - The table has a fixed size. A new record evicts the record of its set with the fewest open
-//!   connections, and with the least recent actions among these. The count of an evicted address
-//!   restarts at zero. So an address is never counted with more connections than it has.
+//! - The table has a fixed size. A new record evicts a record of its set: one with the fewest open
+//!   connections, and among these the one with the least recent actions. The count of an evicted
+//!   address restarts at zero. So an address is never counted with more connections than it has.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -104,7 +104,7 @@ struct ClientEntry {
     /// Open connections of each kind.
     connections: [u32; CONNECTION_KINDS],
     /// For each action, the time when its bucket is full again. The action is allowed if this time
-    /// is less than a whole period away.
+    /// is less than a whole period in the future.
     paid_at: [Instant; ACTIONS],
     /// For each action, how often it was done on this core and not reported to the other cores.
     unreported: [u16; ACTIONS],
@@ -118,7 +118,7 @@ impl ClientEntry {
         unreported: [0; ACTIONS],
     };
 
-    /// The value of the information that an eviction of this record would lose.
+    /// The value of the information in this record, which an eviction would lose.
     fn weight(&self) -> (u32, Option<Instant>) {
         (self.open(), self.paid_at.into_iter().max())
     }
@@ -184,8 +184,8 @@ impl ClientRateLimits {
         }
     }
 
-    /// A connection from `address` is opened. Returns false if there are too many. Then it is not
-    /// counted as open.
+    /// A connection from `address` is opened. Returns false if there are too many. In this case it
+    /// is not counted as open.
     #[must_use]
     pub fn arrives(&mut self, kind: ConnectionKind, address: IpAddr, now: Instant) -> bool {
         let most = u64::from(match kind {
@@ -253,7 +253,7 @@ impl ClientRateLimits {
         may
     }
 
-    /// As [`ClientRateLimits::may`], without counting the action.
+    /// The result of [`ClientRateLimits::may`], without counting the action.
     pub fn could(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) -> bool {
         RateSubject::both(address).into_iter().all(|subject| {
             let (period, price) = self.price(action, subject);

@@ -27,8 +27,8 @@ pub const PENDING_MAX: usize = 4;
 const FIRST_DELAY: Micros = Micros::from_secs(2);
 /// The delay doubles with each failure, but at most this often. So it is at most 64 seconds.
 const DOUBLINGS_MAX: u32 = 5;
-/// The number of failures on one account that double the delay. The owner of the account makes
-/// mistakes too.
+/// The number of failures on one account that double the delay. The number is larger than for an
+/// address, since the owner of the account makes mistakes too.
 const ACCOUNT_FAILURES_PER_DOUBLING: u32 = 4;
 /// The number of failures in one network that double the delay. The network may have other users.
 const NETWORK_FAILURES_PER_DOUBLING: u32 = 16;
@@ -98,8 +98,8 @@ impl Throttle {
         Throttle { records: vec![[ThrottleEntry::default(); WAYS]; SETS], key }
     }
 
-    /// A login from `address` begins. Returns false if the address has too many pending logins.
-    /// Then the login must be refused without a check.
+    /// A login from `address` begins. Returns false if the address has too many pending logins. In
+    /// this case the login must be refused without a check.
     #[must_use]
     pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
         let record = self.record(ThrottleSubject::Address(address), now);

@@ -1,9 +1,9 @@
 //! A cache of recently verified passwords, so that a client that logs in every minute costs one
 //! hash an hour.
 //!
-//! An entry is a keyed 128-bit hash of the password hash and the password. The key is random at
-//! each start, so memory from before a restart reveals nothing. A changed password makes its entry
-//! useless.
+//! An entry is a keyed 128-bit hash over the PHC string and the password. The key is random at each
+//! start, so memory from before a restart reveals nothing. If the password changes, its entry no
+//! longer matches.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -6,8 +6,8 @@ use crate::number::MessageNumber;
 use crate::unique_id::UniqueId;
 
 /// The actions of a session. Each call acts or queues at once and does not block. An operation that
-/// a call starts reports its result later, never from within the call. As the host of a login
-/// ([`sasl::Host`]), the implementation checks the credentials and opens and locks the user's
+/// a call starts reports its result later, never from within the call. The implementation is also
+/// the host of a login ([`sasl::Host`]). It checks the credentials, and opens and locks the user's
 /// maildrop. It reports the result by [`crate::Session::login_answered`]. It may delay a refusal to
 /// slow down guessing.
 pub trait Actions: sasl::Host {

@@ -16,8 +16,8 @@
 //!   the response.
 //!
 //! APOP is not offered: the server would have to store every password in plain text. A message is
-//! sent as it is stored, whether or not the client sent UTF8: all clients in use read such headers
-//! better than the surrogates of RFC 6857.
+//! sent as it is stored, whether or not the client sent UTF8. All clients in use display UTF-8
+//! headers better than the ASCII replacements (surrogates) of RFC 6857.
 //!
 //! Implements: RFC 1939; RFC 2449 (CAPA, RESP-CODES, PIPELINING, EXPIRE, IMPLEMENTATION), RFC 2595
 //! (STLS), RFC 3206 (AUTH-RESP-CODE), RFC 5034 (AUTH, SASL), RFC 6856 (UTF8).

@@ -1,6 +1,6 @@
 //! Finds the end of a command line.
 //!
-//! An LF ends a line, with or without a CR, since people type POP3 by hand. Smuggling is not
+//! An LF ends a line, with or without a CR, since people type POP3 by hand. This makes no smuggling
 //! possible: a client never sends a message by POP3.
 //!
 //! Implements: RFC 1939 section 3, RFC 2449 section 4.

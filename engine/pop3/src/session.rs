@@ -6,8 +6,8 @@
 //! end of the session.
 //!
 //! Invariants:
-//! - `maildrop` is set exactly from an accepted login to [`Actions::leave_maildrop`]. The client
-//!   may use the maildrop once its login mechanism is complete.
+//! - `maildrop` is set exactly from an accepted login to [`Actions::leave_maildrop`]. But the
+//!   client may use the maildrop only when its login mechanism is complete.
 //! - While a command is in progress, the session takes no further bytes, so responses are sent in
 //!   order.
 //! - In [`Expect::Closed`] the session makes no more calls of [`Actions`].
@@ -181,8 +181,9 @@ impl Session {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             let count = match self.expect {
-                // Unread bytes would make TCP send a reset, which could overtake the last reply.
-                // And bytes before the handshake may come from an attacker.
+                // If the session left bytes unread, TCP would send a reset, which could overtake
+                // the last reply. Bytes before the handshake are dropped because they may come from
+                // an attacker.
                 Expect::Handshake | Expect::Closed => rest.len(),
                 Expect::Authorization
                 | Expect::LoginResponse
@@ -216,8 +217,8 @@ impl Session {
         taken
     }
 
-    /// Continues a list, after buffer space has become free or the next turn has begun. Then the
-    /// caller may offer bytes again.
+    /// Continues a list, after buffer space has become free or the next turn has begun. After this
+    /// call, the caller may offer bytes again.
     pub fn resumed(&mut self, actions: &mut impl Actions) {
         self.visited = 0;
         if let Expect::Listing(listing) = self.expect {
@@ -261,13 +262,15 @@ impl Session {
             _ if self.maildrop.is_none() => {}
             Expect::Transaction | Expect::LongLineEnd => self.end(reply::PASSWORD_CHANGED, actions),
             Expect::Update(_) | Expect::Closed => {}
-            // The client would take an error line within a message or a list for a part of it.
+            // Within a message or a list, the client would take an error line for a part of the
+            // response.
             _ => self.finish(actions),
         }
     }
 
-    /// The client will send no more bytes, or the connection is lost. In the first case, the
-    /// session was offered all earlier bytes, and waits only for bytes. Deletions after QUIT go on.
+    /// The client will send no more bytes, or the connection is lost. If the client only stopped
+    /// sending, the caller has offered all earlier bytes, and the session waits only for bytes.
+    /// Deletions after QUIT go on.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Update(_) => self.expect = Expect::Update(Goodbye::Silent),

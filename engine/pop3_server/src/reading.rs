@@ -23,8 +23,8 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let octets = maildrop.octets(message.index());
     let uid = maildrop.uid(message.index()).unwrap_or(Uid(0));
     host.state.reading = Some(MessageRead { uid, octets, taken: 0, refused: None });
-    // An operation never answers from within the call that starts it. The session also sets its
-    // deadline after this call.
+    // The result is reported later, since an operation never answers from within the call that
+    // starts it. The session also sets its deadline after this call.
     if let Err(refusal) = request_part(host) {
         if let Some(reading) = &mut host.state.reading {
             reading.refused = Some(refusal);
@@ -97,7 +97,7 @@ fn pass_on(body: Body, session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>)
     if reading.taken >= reading.octets {
         end(Ok(()), session, host);
     } else if is_empty {
-        // The message is shorter than its index entry says: a further read would give the same
+        // The message is shorter than its index entry says. Another read would give the same
         // result.
         end(Err(ReadError::Damaged), session, host);
     } else {

@@ -6,8 +6,8 @@
 //!         steps of PBKDF2 ──▸ c=biws,r=OURSTHEIRS,p=PROOF        ◂── v=SIGNATURE
 //! ```
 //! Invariants:
-//! - The password is never sent. With the data that is sent, each guess at the password takes at
-//!   least [`ITERATIONS_MIN`] hashes.
+//! - The password is never sent. An attacker with the data that is sent needs at least
+//!   [`ITERATIONS_MIN`] hashes for each guess at the password.
 //! - A step takes as long as a step of [`crate::Derivation`]. [`ITERATIONS_MAX`] limits the number
 //!   of steps.
 //! - A challenge is accepted only if it contains our nonce, and so belongs to this exchange.
@@ -81,7 +81,7 @@ impl ClientExchange {
     }
 
     /// Does one step of the proof. The last step returns the message with the proof, in base64.
-    /// After the last step, this must not be called again.
+    /// After the last step, this function must not be called again.
     pub fn step(&mut self) -> Option<String> {
         let salted_password = self.stretch.as_mut()?.step()?;
         let client_key = hmac_of(&salted_password, b"Client Key");
@@ -113,7 +113,8 @@ impl ClientExchange {
 }
 
 /// Parses the server's first message: the nonces, the salt and the number of iterations. Attributes
-/// after these three are skipped. A mandatory extension (`m=`) would come first, and is refused.
+/// after these three are skipped. A mandatory extension (`m=`) would be the first attribute. It is
+/// refused.
 fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
     let mut attributes = message.split(',');
     let nonce = attributes.next()?.strip_prefix("r=")?;

@@ -38,8 +38,8 @@ impl Pbkdf2Run {
         Pbkdf2Run { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
     }
 
-    /// Does one step. The last step returns `SaltedPassword`. After it, this must not be called
-    /// again.
+    /// Does one step. The last step returns `SaltedPassword`. After that, this function must not be
+    /// called again.
     pub(crate) fn step(&mut self) -> Option<[u8; HASH_BYTES]> {
         let iterations = self.left.min(STEP_ITERATIONS);
         for _ in 0..iterations {
@@ -71,7 +71,8 @@ impl Derivation {
         Derivation { salt, iterations, stretch: Pbkdf2Run::of(password, &salt, iterations) }
     }
 
-    /// Does one step. The last step returns the verifier. After it, this must not be called again.
+    /// Does one step. The last step returns the verifier. After that, this function must not be
+    /// called again.
     pub fn step(&mut self) -> Option<Verifier> {
         let salted_password = self.stretch.step()?;
         Some(Verifier::new(self.salt, self.iterations, &salted_password))

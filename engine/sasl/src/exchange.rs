@@ -119,8 +119,8 @@ impl Exchange {
     }
 
     /// Begins the last step of an exchange: the client has proved its identity, and gets
-    /// `signature`. The client is logged in once it has acknowledged the signature, which gives
-    /// [`SaslStep::Acknowledged`].
+    /// `signature`. The client is logged in once it has acknowledged the signature. The result of
+    /// that step is [`SaslStep::Acknowledged`].
     pub fn signed(signature: &ServerSignature) -> (Exchange, SaslStep) {
         let challenge = SaslStep::Challenge(Cow::Owned(signature.server_final()));
         (Exchange { expect: Expect::Acknowledgement }, challenge)

@@ -19,8 +19,8 @@
 //! Deliberately absent: CRAM-MD5 and DIGEST-MD5, which need plaintext passwords on the disk;
 //! channel bindings of SCRAM; and SASLprep (RFC 4013). Names and passwords are used as sent. For
 //! nearly all typed text, SASLprep would change nothing. A server-final-message with an error,
-//! `e=`, is not sent. RFC 5802 section 5.1 leaves that to the server. A failed exchange ends at
-//! once with an error reply of the protocol, and existing clients read only this reply.
+//! `e=`, is not sent, which RFC 5802 section 5.1 allows. Instead, a failed exchange ends at once
+//! with an error reply of the mail protocol. Existing clients read only this reply.
 //!
 //! Implements: RFC 4422 section 3; RFC 4616 (PLAIN); draft-murchison-sasl-login (LOGIN), as
 //! existing clients use it; RFC 5802 and RFC 7677 (SCRAM-SHA-256); RFC 5803 section 2.

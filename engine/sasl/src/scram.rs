@@ -11,8 +11,8 @@
 //! the server's first message, and the client's final message without its proof. The header says
 //! whether the client uses channel binding. `n`: the client does not support it. `y`: the client
 //! supports it, but believes that we do not, which is true. `p=`: the client uses it, and is
-//! refused, as the RFC requires. Unknown attributes are skipped where RFC 5802 allows them. The
-//! exception is `m=`, which marks a mandatory extension, and is refused.
+//! refused, as the RFC requires. Unknown attributes are skipped where RFC 5802 allows them, except
+//! `m=`. This attribute marks a mandatory extension, so the exchange is refused.
 
 use alloc::format;
 use alloc::string::String;

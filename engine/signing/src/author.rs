@@ -56,8 +56,8 @@ fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str
     field.unambiguous_addresses().filter(|addresses| !addresses.is_empty()).ok_or(UNREADABLE)
 }
 
-/// The number of lines that look like a `From` field. All lines are counted, since a line that is
-/// not a field ends a header for some readers, and not for others.
+/// The number of lines that look like a `From` field. All lines of the header count: some readers
+/// end a header at a line that is not a field, and others continue.
 fn lines_of_from(header: &[u8]) -> usize {
     let is_from = |line: &&[u8]| {
         let colon = line.iter().position(|byte| *byte == b':');

@@ -2,17 +2,18 @@
 //! signs the message with each key, if it is one of our domains.
 //!
 //! A message is signed when it is accepted, or when it is written in the webmail. The message is
-//! hashed on the way into the store. Its signatures are stored above it, and are appended last
-//! ([`store::HeadSize`]). So the message is hashed only once, however often it is sent.
+//! hashed on its way into the store. Its signatures are appended last, and the store puts them
+//! above the message ([`store::HeadSize`]). So the message is hashed only once, however often it is
+//! sent.
 //!
 //! Invariants:
 //! - The signed bytes are the stored bytes. Only the header of a message is in memory.
 //! - A signature takes up to some milliseconds and cannot be interrupted, so it is a job (crate
-//!   `compute`). Sessions and request handlers of the webmail wait for such jobs. So do delivery
-//!   attempts that add an ARC set to a forwarded message (`outbound::sealing`).
+//!   `compute`). Sessions, request handlers of the webmail, and delivery attempts that add an ARC
+//!   set to a forwarded message (`outbound::sealing`) wait for such jobs.
 //! - Each message can always keep [`LEAST_BYTES`] of its header. More memory comes from a pool of
 //!   [`POOL_BYTES`] for all messages of a core, of which one address gets a third (`budget`). A
-//!   message that does not fit is refused for now, rather than sent unsigned.
+//!   message that does not fit is refused for now, so that it is not sent unsigned.
 //!
 //! A message is not signed if it has no author or authors of several domains, if its header is too
 //! long for signatures, or if there is no space above it for the signatures.
@@ -119,7 +120,7 @@ impl Signing {
             Stage::Arrived(message, ..) => message.footprint(),
             Stage::Over => 0,
         };
-        // The signed part of a header is copied once more.
+        // The signed part of a header is copied, so it counts twice.
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
@@ -163,7 +164,7 @@ impl Signing {
                 self.stage = Stage::Over;
                 return false;
             };
-            // Another key may sign a message that this key cannot.
+            // If this key cannot sign the message, another key may be able to.
             if let Ok(mut field) = message.prepare(key, domain, now) {
                 self.job = Some((compute.ask_signature(at, field.take_signed(), *next), field));
             }

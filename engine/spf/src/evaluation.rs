@@ -14,7 +14,7 @@ use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 const LOOKUPS_MAX: usize = 10;
 /// The most lookups that may find nothing in one check.
 const VOID_LOOKUPS_MAX: usize = 2;
-/// The most MX hosts of a domain. With more, the policy is invalid.
+/// The most MX hosts of a domain. If a domain has more, the policy is invalid.
 const EXCHANGERS_MAX: usize = 10;
 /// The most PTR names of an address that are used.
 const POINTERS_MAX: usize = 10;
@@ -299,7 +299,8 @@ impl<'a> Evaluation<'a> {
             true => self.validated_names()?,
             false => Vec::new(),
         };
-        // Prefer the domain itself, then a name below it, then any other (RFC 7208 §7.3).
+        // The order of preference is: the domain itself, then a name below it, then any other name
+        // (RFC 7208 §7.3).
         let own = names
             .iter()
             .find(|name| *name == domain)

@@ -14,7 +14,7 @@
 //! - After a power cut a job resumes at the beginning of the step that the flags show. If a
 //!   recipient has the message already, its store refuses another copy because of the note of the
 //!   first arrival ([`Refusal::Arrived`]). Notes are removed only when no job will deliver the
-//!   message again. So each recipient gets the message once.
+//!   message again.
 //! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
 //!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
 //! - A local recipient without free quota gets the message by a separate outbox entry, which
@@ -113,7 +113,7 @@ pub(super) enum SubmissionEnd {
     Done,
     /// A request was refused: another job continues from here later.
     Retry,
-    /// As [`SubmissionEnd::Retry`], but only a few such jobs follow.
+    /// A request was refused, as for [`SubmissionEnd::Retry`], but only a few more jobs follow.
     Hindered,
 }
 
@@ -231,7 +231,7 @@ impl SubmissionJob {
                 host.abort();
                 self.delivered();
             }
-            // If the notice cannot be delivered, the draft is returned without it.
+            // If the notice cannot be delivered, the message becomes a draft again without it.
             (
                 Stage::BeginDelivery | Stage::Append | Stage::Commit,
                 Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::TooMany,
@@ -252,13 +252,14 @@ impl SubmissionJob {
                 host.abort();
                 (self.stage, self.goes_by_outbox) = (Stage::BeginDelivery, true);
             }
-            // The answered message may be gone. Its flag does not matter much.
+            // The answered message may be gone. Its flag is not important.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
             (Stage::ReadRecipients | Stage::Append, Refusal::Damaged | Refusal::Unreadable) => {
                 self.hindered_by(Hindrance::Unreadable, host);
             }
-            // Messages that are on their way to the same account may take all places for arrivals.
+            // Other messages that are arriving at the same account may take all its places for
+            // arrivals.
             (Stage::BeginDelivery | Stage::Append | Stage::Commit, Refusal::TooMany) => {
                 self.hindered_by(Hindrance::NoPlace, host);
             }
@@ -318,7 +319,8 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// Reads the next part. The head comes last, as it is appended last.
+    /// Reads the next part. The head (the signatures) is read last, since a copy gets its head
+    /// last.
     fn read_on(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let (info, continuation) = (self.info(host)?, host.continuation);
         let behind_head = info.octets.saturating_sub(info.head);

@@ -1,7 +1,7 @@
 //! The notice that a message could not be sent.
 //!
 //! The notice goes to the writer's inbox. Its origin is made from the message's GUID, so the notice
-//! is delivered once, whenever the power fails.
+//! is delivered only once, even if the power fails.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,7 +32,7 @@ pub(super) enum Hindrance {
     LongHeader,
     /// A recipient's address does not exist on this server any more.
     NoRecipient,
-    /// An account has no place for one more message that is on its way.
+    /// An account has no place for one more arriving message.
     NoPlace,
 }
 

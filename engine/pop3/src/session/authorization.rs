@@ -77,7 +77,7 @@ impl Session {
         let Some(mechanism) = Mechanism::named(mechanism) else {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
-        // The name in USER belongs neither to this login nor to the next.
+        // The name in USER is valid neither for this login nor for a later one.
         self.pending_login = None;
         let mut exchange = Exchange::begin(mechanism);
         let answer = match response {

@@ -14,8 +14,8 @@ use super::{Pop3WaitsFor, VISITED_PER_TURN_MAX};
 
 /// A list in progress.
 ///
-/// Invariant between two calls of [`MaildropList::send`]: for each message before `next` that is
-/// not marked, the line was sent, and no other line.
+/// Invariant between two calls of [`MaildropList::send`]: of the messages before `next`, exactly
+/// those that are not marked have their line sent. No other line was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MaildropList {
     column: Column,
@@ -65,7 +65,8 @@ impl MaildropList {
         let mut page = ListPage::new();
         put(&mut page, before);
         loop {
-            // Each page asks for the space again: over TLS a page takes more space than its bytes.
+            // Before each page, the free space is read again: over TLS a page takes more space than
+            // its bytes.
             let room = actions.send_room().min(PAGE_BYTES);
             let has_room = |page: &ListPage| page.len() + ENTRY_BYTES_MAX <= room;
             let had_room = has_room(&page);

@@ -1,8 +1,8 @@
 //! RETR and TOP: sends a message from the disk to the client with dot-stuffing.
 //!
-//! `+OK` is sent only once the host has delivered the first bytes. So the client gets an error for
-//! a message that cannot be read, and not half a message. A later failure ends the connection
-//! without the final dot. So the client does not take the message for complete.
+//! `+OK` is sent only once the host has delivered the first bytes. So for a message that cannot be
+//! read, the client gets an error instead of a part of the message. If reading fails later, the
+//! connection ends without the final dot. So the client does not take the message for complete.
 //!
 //! Implements: RFC 1939 sections 3, 5 (RETR) and 7 (TOP).
 
@@ -72,8 +72,8 @@ impl Retrieval {
     fn send(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            // Each reply asks for the space again: over TLS a reply takes more space than its
-            // bytes.
+            // Before each reply, the free space is read again: over TLS a reply takes more space
+            // than its bytes.
             let room = actions.send_room().saturating_sub(TAIL_BYTES);
             let count = bytes_before_dot(self.position, rest).min(room);
             if let Some(run) = rest.get(..count).filter(|run| !run.is_empty()) {
@@ -158,7 +158,7 @@ impl Session {
                 self.command_answered(actions);
             }
             (Err(_), Response::Begun) => {
-                // The read has ended, so `finish` must not stop it.
+                // The read has ended. `finish` must not stop it again.
                 self.expect = Expect::Transaction;
                 self.finish(actions);
             }
