@@ -2,8 +2,9 @@
 //!
 //! An address is looked up in its canonical form, `local-part@domain` in lower case without quotes.
 //! The domain must be one of ours; `<postmaster>` without a domain is always accepted (RFC 5321
-//! section 4.5.1). If no account has the address, the directory tries in order: the part before the
-//! first `+` (RFC 5233 section 1), the postmaster, and the catch-all account of the domain.
+//! section 4.5.1). If no account has the address, the directory tries three others in order. These
+//! are the part before the first `+` (RFC 5233 section 1), the postmaster, and the catch-all
+//! account of the domain.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

@@ -110,7 +110,7 @@ enum LoginDecision {
     Refused(Micros),
 }
 
-/// The parts of a core that a login attempt uses beside [`Logins`].
+/// The parts of a core that a login attempt uses in addition to [`Logins`].
 pub struct LoginContext<'a> {
     /// The clocks of this turn.
     pub turn: Turn,

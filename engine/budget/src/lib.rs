@@ -51,7 +51,7 @@ pub struct Charge {
 
 impl Charge {
     /// Creates the charge of a holder that keeps nothing yet. The holder is never refused the first
-    /// `least` bytes, so the machine must have memory for them beside the pool.
+    /// `least` bytes, so the machine must have memory for them in addition to the pool.
     pub const fn new(least: u32) -> Charge {
         Charge { bytes: 0, least }
     }

@@ -213,7 +213,8 @@ impl Connections {
         self.send_by(now, caller.connection, caller.channel, bytes)
     }
 
-    /// As [`Connections::send`], for a connection that has no session.
+    /// Queues as much of `bytes` as there is space for, on a connection that has no session.
+    /// Returns the number of bytes queued.
     #[inline]
     pub fn send_by(
         &mut self,

@@ -1,9 +1,9 @@
 //! The ARC chain of a message: Authenticated Received Chain (RFC 8617 §4, §5.2).
 //!
-//! A server that forwards a message adds a set of three fields: its check results
-//! (`ARC-Authentication-Results`), its signature of the message that it sends
-//! (`ARC-Message-Signature`), and its signature of all sets so far (`ARC-Seal`). The seal also says
-//! whether the chain was valid when the message arrived.
+//! A server that forwards a message adds a set of three fields. `ARC-Authentication-Results` has
+//! its check results. `ARC-Message-Signature` is its signature of the message that it sends.
+//! `ARC-Seal` is its signature of all sets so far. The seal also says whether the chain was valid
+//! when the message arrived.
 //!
 //! Invariants:
 //! - A chain with any fault fails as a whole.

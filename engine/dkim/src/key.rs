@@ -131,8 +131,8 @@ impl PublishedKey {
     }
 }
 
-/// Reads an RSA key in one of two forms: of RFC 6376 (RFC 8017 appendix A.1.1), or the usual form,
-/// which names the algorithm (RFC 5280 §4.1).
+/// Reads an RSA key in one of two forms. RFC 6376 has the short form (RFC 8017 appendix A.1.1). The
+/// usual form also names the algorithm (RFC 5280 §4.1).
 fn numbers(bytes: &[u8]) -> Option<Numbers<'_>> {
     let key = match SubjectPublicKeyInfoRef::from_der(bytes) {
         Ok(key) if key.algorithm.oid == RSA_ENCRYPTION => key.subject_public_key.as_bytes()?,

@@ -8,7 +8,7 @@
 //!                                                           a set for its chain, by Sealing
 //! ```
 //! A message is read once, in pieces of any size. Its body is hashed once for each canonicalization
-//! that its signatures and its chain use. There are at most two. If a key is missing
+//! that its signatures and its chain use. At most two canonicalizations exist. If a key is missing
 //! ([`dns::Missing`]), it is looked up before anything is computed.
 //!
 //! Invariants:

@@ -151,7 +151,8 @@ impl DkimSignature {
         Ok(())
     }
 
-    /// As [`DkimSignature::judge`], for a signature that does not cover `From`.
+    /// Whether the signature can be valid at this time, whatever its key is, if it need not cover
+    /// `From`.
     ///
     /// Errors: the reason why it cannot be valid.
     pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), SignatureReason> {

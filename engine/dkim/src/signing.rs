@@ -119,7 +119,8 @@ impl SigningKey {
         SigningKey::new(key.secret_pkcs8_der(), selector)
     }
 
-    /// As [`SigningKey::read`], for a key in binary PKCS#8 (RFC 5958).
+    /// Reads a key in binary PKCS#8 (RFC 5958). `selector`: the name under which domains publish
+    /// the key.
     ///
     /// Errors: why it cannot be used.
     pub fn new(pkcs8: &[u8], selector: &str) -> Result<SigningKey, NotAKey> {

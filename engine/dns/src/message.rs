@@ -68,8 +68,8 @@ impl OutgoingQuery {
             })
             .ok()?;
         let mut bytes = builder.finish();
-        // Changing the case of all bytes of the name is safe: the length of a label is at most 63,
-        // and never the code of an alphabetic character.
+        // The length of a label is at most 63, so it is never the code of an alphabetic character.
+        // So the case of all bytes of the name can be changed.
         let name = bytes.iter_mut().skip(HEADER_BYTES).take(name.compose_len().into());
         for byte in name.filter(|byte| byte.is_ascii_alphabetic()) {
             if cases() {

@@ -4,8 +4,8 @@
 //!   attacker gets few guesses at an answer.
 //! - Each attempt has a secret port and identifier, and a secret choice of upper and lower case in
 //!   the name (RFC 5452). If a datagram from the server's address to that port is not the answer,
-//!   an attacker may be guessing. Then the question is sent on a stream, where guessing is not
-//!   possible.
+//!   an attacker may be guessing. In this case the question is sent on a stream, where guessing is
+//!   not possible.
 //! - If a server is silent or refuses, the next server is asked. A new question goes first to the
 //!   server that answered last.
 //! - Clients share the places for waiting questions, and the places for askers of one question

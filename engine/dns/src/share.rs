@@ -1,8 +1,8 @@
 //! Shares: the number of waiting questions, or of askers of one question, that a client may cause.
 //!
 //! A client chooses which names are looked up about its mail, and how long the answers take. A
-//! client with slow names could fill all places for waiting questions. Then no other client's mail
-//! could be checked. So each address and each network has a share of the places.
+//! client with slow names could fill all places for waiting questions. If that happened, no other
+//! client's mail could be checked. So each address and each network has a share of the places.
 //!
 //! A network may hold at most as many places as are free, and an address at most half of that. The
 //! crate `budget` has the same thresholds for memory. One network alone gets half of all places. If
@@ -82,7 +82,8 @@ mod tests {
         LookupClient::at(address.parse().unwrap())
     }
 
-    /// The number of places that `client` gets beside `others` if it asks as often as it can.
+    /// The number of places that `client` gets if it asks as often as it can, while `others` hold
+    /// theirs.
     fn share(client: LookupClient, others: &[LookupClient]) -> usize {
         let mut waiting = others.to_vec();
         while may_wait(client, waiting.iter().copied(), MOST) {

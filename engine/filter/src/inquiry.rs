@@ -10,8 +10,8 @@
 //!   the lookup of the filter's host. After that time, the configuration decides about the message.
 //!   If the filter was being asked at that time, it counts as away.
 //! - A filter that is away is not asked, and no message waits for it.
-//! - Whatever happens to the session, three things follow: the memory of the message is released,
-//!   the connection is ended, and the next message has its turn.
+//! - Whatever happens to the session, the memory of the message is released, and the connection is
+//!   ended. Then the next message has its turn.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -93,7 +93,8 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
     })
 }
 
-/// The date in the field `name`. A malformed date is ignored, and so is a field that occurs twice.
+/// The date in the field `name`. A malformed date is ignored. A field that occurs twice is ignored
+/// too.
 fn date_of(head: &RequestHead<'_, '_>, name: FieldName) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

@@ -13,7 +13,8 @@ use crate::types::{After, HttpsPolicy, Status};
 /// The longest head of a response, in bytes.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
 
-/// The response to a client for which no session is available. Then the connection is closed.
+/// The response to a client for which no session is available. After this response the connection
+/// is closed.
 pub const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 

@@ -3,8 +3,8 @@
 //!
 //! The response to a request without a body depends on its head and on the site, which never
 //! changes while it is served. A client that asks again on an open connection sends the same bytes
-//! each time, and so do many clients with the same browser. The cache compares all of these bytes,
-//! which costs less than parsing them.
+//! each time. Many clients with the same browser also send the same bytes. The cache compares all
+//! of these bytes, which costs less than parsing them.
 //!
 //! Invariants:
 //! - A request is cached only if its head was complete and correct, it had no body, and its

@@ -57,7 +57,8 @@ const _: () = assert!(size_of::<Session>() <= 112);
 enum Expect {
     /// A request. The first `searched` bytes of its head were already searched for its end.
     Head { searched: usize },
-    /// The rest of a request body, of which at most `left` bytes are read. Then the answer is sent.
+    /// The rest of a request body, of which at most `left` bytes are read. After that the answer is
+    /// sent.
     Body { body: BodyFraming, left: usize, answer: Box<PendingResponse> },
     /// The handler's reply.
     Us(Box<Request>),

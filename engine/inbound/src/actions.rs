@@ -244,8 +244,9 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 }
 
-/// Writes our trace fields above the message. Writes only the `Received:` field in two cases: check
-/// results or signatures will be written above it at the end, or the message goes to the queue.
+/// Writes our trace fields above the message. Writes only the `Received:` field if check results or
+/// signatures will be written above it at the end. For a message that goes to the queue, it also
+/// writes only this field.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &MessageStart<'_>,

@@ -182,8 +182,8 @@ impl SmtpConversation {
         self.with(call, |session, host| end_of_data::filter_event(event, session, host));
     }
 
-    /// Handles a deadline that has passed: of the session, of a delayed answer to a login, or of a
-    /// check of the client, the sender or the message.
+    /// Handles a deadline that has passed. It may be a deadline of the session, of a delayed answer
+    /// to a login, or of a check of the client, the sender or the message.
     pub fn deadline_expired(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             if login::answer_held_back(session, host) {

@@ -1,6 +1,7 @@
-//! Checks the origin of an external message: whether its signatures are valid (DKIM, crate `dkim`),
-//! whether the forwarding hosts saw the same message (ARC, the same crate), and which policy the
-//! author's domain publishes for messages without proof of origin (DMARC, crate `dmarc`).
+//! Checks the origin of an external message. It answers three questions: whether the message's
+//! signatures are valid (DKIM, crate `dkim`), whether the forwarding hosts saw the same message
+//! (ARC, the same crate), and which policy the author's domain publishes for messages without proof
+//! of origin (DMARC, crate `dmarc`).
 //!
 //! The domain's DMARC policy is applied, with one exception: a trusted forwarder has found that the
 //! message came from the author's domain. A later change by a forwarder, such as a mailing list,

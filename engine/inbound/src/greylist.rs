@@ -1,8 +1,8 @@
 //! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin of
 //! a message is the sender's domain if it authorizes the client by SPF, and otherwise the network
 //! of the client. So the SPF check must be complete before the first RCPT is answered
-//! (`spf_check`). Mail for the postmaster is never deferred, nor is mail from a host on a `dnswl`
-//! list.
+//! (`spf_check`). Mail for the postmaster, and mail from a host on a `dnswl` list, is never
+//! deferred.
 //!
 //! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
 //! reply. If a recipient is refused for another reason, that core is not asked: a message that was

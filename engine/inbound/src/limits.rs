@@ -35,7 +35,7 @@ pub(super) fn could_name_another(
     }
 }
 
-/// As [`could_name_another`], and counts the recipient if it is allowed.
+/// Checks whether a client may name one more recipient, and counts the recipient if it is allowed.
 pub(super) fn may_name_another(
     caller: Caller,
     rate_limits: &mut ClientRateLimits,

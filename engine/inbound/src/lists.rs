@@ -8,8 +8,7 @@
 //! | a list of `dnswl` | neither applies |
 //!
 //! Invariants:
-//! - RCPT does not wait longer than [`PATIENCE`], whatever name servers do. A list that does not
-//!   answer has no effect.
+//! - RCPT waits at most [`PATIENCE`] for name servers. A list that does not answer has no effect.
 //! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24: with these
 //!   addresses, a list says that it refuses the question.
 //! - A list that did not answer is not asked for the time [`QUIET`]. So no other client waits for

@@ -1,7 +1,7 @@
 //! Mail for other servers. Such a message goes into the sender's outbox with all its recipients,
 //! remote and local, and the queue delivers it. Two other kinds of submitted mail also go into the
-//! outbox, because the queue has timers and writes reports: held mail (RFC 4865), and mail with a
-//! request for success reports about local recipients.
+//! outbox, because the queue has timers and writes reports. These are held mail (RFC 4865), and
+//! mail with a request for success reports about local recipients.
 //!
 //! A bounce of a message that was forwarded (`relay::srs`) goes into the postmaster's outbox, for
 //! the original sender.
@@ -32,7 +32,8 @@ use store::{AccountId, Recipient};
 use super::incoming::message_refusal;
 use super::transaction::InboundTransaction;
 
-/// The most bytes of a recipient in an envelope, beside its address and its original address.
+/// The most bytes of a recipient in an envelope, in addition to its address and its original
+/// address.
 const RECIPIENT_OVERHEAD: usize = 8;
 /// The value of [`RECIPIENT_OVERHEAD`] for a recipient with report parameters.
 const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=".len();

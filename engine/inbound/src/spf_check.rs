@@ -7,10 +7,10 @@
 //! the SPF result alone.
 //!
 //! Invariants:
-//! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. After that time, or if
-//!   a limit of ours was reached, the verdict is `temperror`. If a limit was the cause, the check
-//!   of the message (`dmarc_check`) knows this. Such a verdict neither counts against the domain,
-//!   nor lets a message through.
+//! - Mail waits at most [`PATIENCE`] for name servers. After that time, or if a limit of ours was
+//!   reached, the verdict is `temperror`. If a limit was the cause, the check of the message
+//!   (`dmarc_check`) knows this. Such a verdict does not count against the domain, and does not let
+//!   a message through.
 //! - If no name server is known, nothing is checked and no result is written.
 //! - For each sender, [`KNOWN_BYTES_MAX`] and one answer are kept, from the memory budget of
 //!   message checks.

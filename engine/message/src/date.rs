@@ -77,9 +77,9 @@ struct Date {
 impl Date {
     /// The day that is `days` days after 1970-01-01.
     ///
-    /// Years are counted from March, so that the leap day is the last day of a year, and every
-    /// month starts at a fixed distance from March the first: the `month`th month after March
-    /// starts on day (153 × month + 2) / 5.
+    /// Years are counted from March, so the leap day is the last day of a year. Every month starts
+    /// at a fixed distance from March the first: the `month`th month after March starts on day (153
+    /// × month + 2) / 5.
     fn from_days(days: u64) -> Date {
         const DAYS_BEFORE_1970: u64 = 719_468; // from 0000-03-01
         const DAYS_IN_ERA: u64 = 146_097; // 400 years

@@ -7,8 +7,8 @@
 //! - From hosts outside our networks, fields that only this server writes are removed:
 //!   `X-Barepost-*`, `Delivered-To:`, and fields that a reader could take for its own
 //!   `Authentication-Results:`, with a dot after the name or in an encoding.
-//! - From a message that an account submits (RFC 6409 section 8), `Bcc:` is removed, and so is a
-//!   line of a mailbox file above the header (`From ada@…`). Missing `From:`, `Date:` and
+//! - From a message that an account submits (RFC 6409 section 8), `Bcc:` is removed. A line of a
+//!   mailbox file above the header (`From ada@…`) is removed too. Missing `From:`, `Date:` and
 //!   `Message-ID:` fields are added. If a text begins without the empty line before it, that line
 //!   is added.
 //! - `Received:` fields are counted: many of them mean a mail loop (RFC 5321 section 6.3). All

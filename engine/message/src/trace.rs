@@ -223,8 +223,8 @@ impl<'a> AuthResultsWriter<'a> {
     }
 
     /// Ends the field. `reason`: why the message went to another mailbox, which is written as a
-    /// separate field. Then spaces are added until `unit` divides the number of all bytes. Returns
-    /// this number.
+    /// separate field. After the text, spaces are added until `unit` divides the number of all
+    /// bytes. Returns this number.
     pub fn end(mut self, reason: Option<&str>, unit: usize) -> usize {
         self.kept = 0;
         self.add(|out| out.put(LINE_END));

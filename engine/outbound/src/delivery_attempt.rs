@@ -1,5 +1,5 @@
-//! A delivery attempt for one entry of an outbox: from stage to stage until all its recipients are
-//! done, or the entry is left to wait.
+//! A delivery attempt for one entry of an outbox. It runs from stage to stage until all recipients
+//! of the entry are done, or the entry is left to wait.
 //!
 //! ```text
 //!   ReadHead ─▸ Choose ─┬─▸ BeginDelivery, HandOver, Commit: a local delivery ───▸ Mark ─┐
@@ -377,7 +377,8 @@ impl DeliveryAttempt {
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// As [`Self::must_repeat`], for a later answer. A refused delivery is begun anew instead.
+    /// Whether to repeat the request, as [`Self::must_repeat`], after a later answer. A refused
+    /// delivery is begun anew instead.
     fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }

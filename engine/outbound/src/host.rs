@@ -3,9 +3,9 @@
 //! The certificates of most hosts prove nothing, so they are not verified
 //! (`tls::ClientSettings::for_any_certificate`). TLS without a check protects from an eavesdropper,
 //! but not from an active attacker. Where the domain demands more (`tls_policy`), nothing is sent
-//! to a host that does not offer TLS, or does not show what the domain has published. The same
-//! holds for some smarthosts (`smarthosts`): those for which the configuration demands TLS, and
-//! those with a password, unless the configuration excludes TLS.
+//! to a host that does not offer TLS, or does not show what the domain has published. This rule
+//! also applies to two kinds of smarthosts (`smarthosts`): those for which the configuration
+//! demands TLS, and those with a password, unless the configuration excludes TLS.
 //!
 //! Implements: RFC 7435, RFC 7672.
 

@@ -1,9 +1,9 @@
 //! The schedule of the delivery attempts for a message.
 //!
 //! The delay before the next attempt depends only on the age of the message. It is as long as the
-//! age, but at least five minutes and at most four hours. So no state is stored beside the message,
-//! and a machine that was off continues where it was. After five days a last attempt is made, and
-//! then the message is given up (RFC 5321 section 4.5.4.1 asks for four or five days).
+//! age, but at least five minutes and at most four hours. So no state is stored in addition to the
+//! message, and a machine that was off continues where it stopped. After five days a last attempt
+//! is made, and then the message is given up (RFC 5321 section 4.5.4.1 asks for four or five days).
 //!
 //! ```text
 //!   0   5   10   20   40 min   80 min   2.7 h   5.3 h   9.3 h   13.3 h   …   5 days   (no jitter)

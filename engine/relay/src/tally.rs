@@ -109,7 +109,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a TLS result with a host of this domain on this day. Days before yesterday are
-    /// forgotten. So are days after today, which come from a wrong clock.
+    /// forgotten. Days after today come from a wrong clock, and are forgotten too.
     pub fn count(&mut self, domain: &str, rule: Rule, result: Result<(), Shortfall>, today: u64) {
         self.days.retain(|day, _| is_recent(*day, today));
         let domains = self.days.entry(today).or_default();

@@ -29,7 +29,7 @@ impl Ourselves {
         Ourselves { name, addresses: own.collect(), callable }
     }
 
-    /// The same values, in the form that [`route`] takes.
+    /// The values, in the form that [`route`] takes.
     pub fn us(&self) -> Us<'_> {
         let has = |is_of_family: fn(&IpAddr) -> bool| self.addresses.iter().any(is_of_family);
         let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {

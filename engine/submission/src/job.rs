@@ -5,30 +5,29 @@
 //!
 //! - `HELD`: no recipient has the message. Its recipients are read, and it is flagged `LEAVING`.
 //! - `LEAVING`: the message cannot be taken back, and some recipients may have it. It is delivered
-//!   to one local recipient after the other, and then into its author's outbox for all others. Then
-//!   it is flagged `LEFT`.
+//!   to one local recipient after the other, then into its author's outbox for all others, and then
+//!   flagged `LEFT`.
 //! - `LEFT`: all recipients have the message. The message that it answers is flagged as answered,
-//!   and the notes of its arrivals are removed. Then it is filed into Sent, which clears the flag.
+//!   and the notes of its arrivals are removed. Last, it is filed into Sent, which clears the flag.
 //!
 //! Invariants:
-//! - After a power cut a job resumes at the beginning of the step that the flags show. If a
-//!   recipient has the message already, its store refuses another copy because of the note of the
-//!   first arrival ([`Refusal::Arrived`]). Notes are removed only when no job will deliver the
-//!   message again.
+//! - After a power cut a job resumes at the beginning of the step that the flags show. A recipient
+//!   with a note of the message's arrival refuses another copy ([`Refusal::Arrived`]). Notes are
+//!   removed only when no job will deliver the message again. So each recipient gets it once.
 //! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
 //!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
 //! - A local recipient without free quota gets the message by a separate outbox entry, which
 //!   delivery attempts repeat. That entry has a note too. So the recipient does not get the message
 //!   twice if it has free quota after a power cut.
 //! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
-//!   times in a life of the machine. If all tries fail, its writer gets a notice, and the message
-//!   becomes a draft again (`notice`). If it was `LEAVING`, some recipients may have it.
+//!   times in a life of the machine. If all fail, its writer gets a notice, and it becomes a draft
+//!   again (`notice`). If it was `LEAVING`, some recipients may have it.
 //! - One store request is in progress at a time.
 //! - A message's signatures are its head. They are appended last to each copy. They do not cover
 //!   `Bcc`.
 //!
-//! The reference to the answered message is only in memory, so after a power cut that message is
-//! not flagged. To flag it earlier would be wrong, since the user may take the held message back.
+//! The reference to the answered message is not persisted, so after a power cut that message is not
+//! flagged. An earlier flag would be wrong for a message that the user takes back.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -252,7 +251,7 @@ impl SubmissionJob {
                 host.abort();
                 (self.stage, self.goes_by_outbox) = (Stage::BeginDelivery, true);
             }
-            // The answered message may be gone. Its flag is not important.
+            // The flag of the answered message, which may be gone, is not important.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
             (Stage::ReadRecipients | Stage::Append, Refusal::Damaged | Refusal::Unreadable) => {

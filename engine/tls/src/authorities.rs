@@ -6,8 +6,8 @@
 //! certificate of a server itself, such as a self-signed certificate. A certificate that is named
 //! itself needs no authority. But it must have the right name, and the server must have its key.
 //!
-//! The name of a server may be an IP address. Then the certificate must contain the address, in the
-//! form for addresses.
+//! The name of a server may be an IP address. In this case the certificate must contain the
+//! address, in the form for addresses.
 //!
 //! Implements: RFC 5280 section 6, RFC 9525.
 

@@ -201,9 +201,9 @@ impl Connection {
         }
     }
 
-    /// The number of bytes that the stream must have before another call can make progress. With
-    /// this number the caller need not call for each TCP segment of a long record, but only at the
-    /// record's start and when it is complete.
+    /// The number of bytes that the stream must have before another call can make progress. So the
+    /// caller need not call for each TCP segment of a long record. It calls at the record's start
+    /// and when the record is complete.
     pub fn wanted(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.wanted(),

@@ -72,7 +72,7 @@ pub struct ConversationMessage<'a> {
     pub is_starred: bool,
     /// Whether the reader has requested this message. Other read messages are folded.
     pub is_asked_for: bool,
-    /// Whether the message was unread. Then it is not folded.
+    /// Whether the message was unread. An unread message is not folded.
     pub is_unread: bool,
     /// Warnings: the sender or a link may be fraudulent, or the message is not shown in full.
     pub warnings: &'a [String],
@@ -83,7 +83,7 @@ pub struct ConversationMessage<'a> {
 }
 
 impl ConversationMessage<'_> {
-    /// The character in the round mark beside the name.
+    /// The character in the round mark next to the name.
     fn initial(&self) -> char {
         self.from.chars().find(|character| character.is_alphanumeric()).unwrap_or('?')
     }

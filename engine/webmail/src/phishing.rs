@@ -2,7 +2,7 @@
 //! mix scripts, and sender names that look like other addresses.
 //!
 //! The HTML of a message is shown in a frame without scripts, so the page cannot show link targets
-//! in the frame. The page shows the warnings as text beside the message.
+//! in the frame. The page shows the warnings as text next to the message.
 //!
 //! Invariants:
 //! - A warning quotes only hosts and addresses, made of alphanumeric characters, dots and hyphens.

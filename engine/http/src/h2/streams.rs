@@ -3,8 +3,8 @@
 //! `streams/handler.rs` passes requests to handlers, and `streams/open.rs` handles their open
 //! replies.
 //!
-//! Invariant: each admission and each open reply of a stream is given back to the handler exactly
-//! once, at the latest when the stream is removed.
+//! Invariant: the handler gets each admission and each open reply of a stream back exactly once.
+//! This happens at the latest when the stream is removed.
 
 mod handler;
 mod open;

@@ -36,7 +36,7 @@ impl FieldList {
         FieldList::default()
     }
 
-    /// Whether the block exceeded the limits. Then some of its fields are missing from this list.
+    /// Whether the block exceeded the limits. If so, some of its fields are missing from this list.
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
@@ -80,7 +80,7 @@ impl PartialField<'_> {
         self.name_end = self.fields.text.len();
     }
 
-    /// The field, if all its bytes had space. That is true of any field that fits into the table.
+    /// The field, if all its bytes had space. Any field that fits into the table has enough space.
     pub(crate) fn field(&self) -> Option<NameValue<'_>> {
         let text = self.fields.text.get(self.start..).filter(|_| self.is_whole)?;
         text.split_at_checked(self.name_end - self.start)

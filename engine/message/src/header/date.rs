@@ -1,8 +1,9 @@
 //! Dates of header fields, valid and invalid.
 //!
-//! Words and numbers are recognised by their form rather than by their position. So this reads the
-//! grammar of the RFC, the obsolete grammar, and most other dates in real mail: no seconds, no
-//! zone, `AM` and `PM`, full names of months, dashes, the form of C's `asctime`, ISO 8601.
+//! Words and numbers are recognised by their form rather than by their position. So this file reads
+//! the grammar of the RFC, the obsolete grammar, and most other dates in real mail. Examples are
+//! dates without seconds or zone, with `AM` and `PM`, with full names of months, or with dashes.
+//! The form of C's `asctime` and ISO 8601 are read too.
 //!
 //! Implements: RFC 5322 sections 3.3 and 4.3.
 

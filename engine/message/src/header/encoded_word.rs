@@ -6,8 +6,8 @@
 //! - White space between two words is removed. A character may be cut between two words of one
 //!   charset. Its halves are joined.
 //!
-//! The reader is more lenient than the RFC, as mail requires: words may be too long, may be next to
-//! other text without a space, or may have spaces and question marks.
+//! The reader is more lenient than the RFC, as mail requires. Words may be too long, or next to
+//! other text without a space. They may have spaces and question marks.
 //!
 //! Implements: RFC 2047 sections 2, 4 and 6; RFC 2231 section 5 (a language after the charset,
 //! which is skipped).

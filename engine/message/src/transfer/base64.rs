@@ -87,9 +87,9 @@ impl Base64 {
     }
 }
 
-/// Decodes all of `text`, in which the padding may be missing. `None`: `text` has bytes that are
-/// neither base64 nor white space, more than three bytes of padding at its end, or a last character
-/// that does not form a byte with the characters before it.
+/// Decodes all of `text`, in which the padding may be missing. `None` in three cases: `text` has
+/// bytes that are neither base64 nor white space, it has more than three bytes of padding at its
+/// end, or its last character does not form a byte with the characters before it.
 pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
     let characters = text.trim_ascii_end();
     let padding = characters.iter().rev().take_while(|byte| **byte == b'=').count();

@@ -6,8 +6,8 @@
 //!   core with fewer connections waits for leave, the connection is not kept (`calls`).
 //! - Until the marks of a message are durable, nothing is sent on the connection. If the peer sends
 //!   something in that time, the connection is ended.
-//! - If a kept connection turns out to be closed, its message is sent by another connection at
-//!   once, provided that no host has seen the message.
+//! - If a kept connection turns out to be closed and no host has seen the message, another
+//!   connection sends the message at once.
 
 use connections::TransportEvent;
 use relay::destinations::{ConnectionOutcome, Leave};

@@ -22,7 +22,7 @@ pub(super) struct MaildropList {
     next: MessageNumber,
 }
 
-/// The second column, beside the number.
+/// The second column, after the number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
     Sizes,

@@ -68,7 +68,7 @@ impl FormReader {
 
     /// Parses the next bytes of the body. Appends the events of files to `events`.
     ///
-    /// Errors: the body is not a valid form. Then the caller must not pass more bytes.
+    /// Errors: the body is not a valid form. After an error, the caller must not pass more bytes.
     pub fn bytes_arrived(
         &mut self,
         bytes: &[u8],

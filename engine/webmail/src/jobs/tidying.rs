@@ -4,8 +4,8 @@
 //! Invariants:
 //! - If the store refuses a step, the step is left out, since the message itself is safe. When a
 //!   draft is discarded, no message was written, so a refusal is reported to the user.
-//! - If the store is busy, the step is asked for again. So a draft never remains beside the message
-//!   that was sent.
+//! - If the store is busy, the step is asked for again. So when a message was sent, its draft never
+//!   remains.
 
 use store::{AccountId, DRAFTS, Flags, MailboxId, MarkChange, Refusal, Uid, UidRange};
 
