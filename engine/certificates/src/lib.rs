@@ -22,7 +22,8 @@
 //! newer than that message, and stays.
 //!
 //! Invariants:
-//! - A client is told that a certificate is shown only after it is durable and all cores show it.
+//! - A client is told that all cores show a certificate only after the certificate is durable and
+//!   all cores show it.
 //! - A message is removed only after its replacement is durable, so after a power cut the old or
 //!   the new certificate exists.
 //! - Lists of certificates have versions, and a core never returns to an older list.

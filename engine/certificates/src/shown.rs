@@ -1,4 +1,5 @@
-//! The certificates in force, and uploads that replace them. Cores send these types to each other.
+//! The certificates in force, and uploads that replace some of them. Cores send each other values
+//! of these types.
 
 use alloc::format;
 use alloc::string::{String, ToString};

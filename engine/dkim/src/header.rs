@@ -144,7 +144,7 @@ impl HeaderIndex {
 }
 
 /// The length of the first field in `bytes`, with its line end. A field ends at the first line end
-/// without white space after it.
+/// that no white space follows.
 fn field_length(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, b"\r\n")
         .map(|end| end + 2)

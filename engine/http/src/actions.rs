@@ -38,8 +38,8 @@ pub trait Actions: Outlet {
 
     /// A request for a handler has arrived. The handler returns its reply if it knows the reply at
     /// once. Otherwise it calls [`crate::Session::replied`] later. If it wants the body first, it
-    /// calls [`crate::Session::admitted`] later. It calls neither within this call. Until one of
-    /// these calls, the session passes no other request to the handler.
+    /// calls [`crate::Session::admitted`] later. It makes neither of these calls within this call.
+    /// Until one of these calls, the session passes no other request to the handler.
     fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply>;
 
     /// The body of an admitted request is complete. `question` is the same request again. The

@@ -31,7 +31,7 @@ pub(crate) enum OutgoingBody {
 /// client leaves more bytes untaken, the reply ends.
 pub(crate) const UNTAKEN_BYTES_MAX: usize = 4096;
 
-/// The unsent part of an open reply. It is usually empty, and then it owns no buffer.
+/// The unsent part of an open reply. It is usually empty, and an empty part owns no buffer.
 #[derive(Debug)]
 pub(crate) struct OpenLeft {
     open: OpenReply,

@@ -80,9 +80,10 @@ impl Reply {
         Reply { status, fields: String::new(), content_type, body, open: None, in_chunks: false }
     }
 
-    /// A reply that stays open. `body` is sent first. The handler continues with
-    /// [`crate::Session::continue_reply`], at any time or when it is asked. It ends the reply with
-    /// [`crate::Session::end_reply`]. [`crate::Actions::left`] reports that the reply has ended.
+    /// A reply that stays open. `body` is sent first. The handler continues the reply with
+    /// [`crate::Session::continue_reply`], at any time or when the session asks for more. The
+    /// handler ends the reply with [`crate::Session::end_reply`]. [`crate::Actions::left`] reports
+    /// that the reply has ended.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: OpenReply) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }

@@ -34,8 +34,8 @@ const HTTP2: &[u8] = b"h2";
 pub enum Security {
     /// The service has no TLS.
     None,
-    /// TLS begins when the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a
-    /// certificate.
+    /// TLS begins when the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). A server
+    /// without a certificate cannot offer this.
     OnRequest,
     /// TLS begins with the first byte (RFC 8314).
     Implicit,

@@ -10,7 +10,7 @@ use super::{OutboundWaitPoint, Place};
 /// The queue and the parts of the core, lent to one attempt for one step.
 pub(super) struct AttemptCx<'a, 'c> {
     pub(super) frame: FrameId,
-    /// The place of the entry.
+    /// The place of the entry: the account, and the UID of the message in its outbox.
     pub(super) place: Place,
     pub(super) queue: &'a mut Queue,
     pub(super) parts: &'a mut OutboundContext<'c>,

@@ -1,5 +1,6 @@
 //! The state of each entry of a core's outboxes, and the result of its last attempt. An entry waits
-//! for a time or for another attempt, is under way, or is held by an administrator.
+//! for a time or for another attempt, is under way, or is held by an administrator. In this file, a
+//! life of the machine is the time from one start to the next.
 //!
 //! - An entry has exactly one state. Exactly the entries that wait for a time are in `waiting`,
 //! ordered by that time.

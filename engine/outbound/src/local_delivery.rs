@@ -36,7 +36,8 @@ pub(super) enum FollowingContent {
 pub(super) enum HandoverStep {
     /// The store has taken all bytes so far.
     Taken,
-    /// The store wakes the attempt when it can take more, or when more of the message was read.
+    /// The attempt waits. The store wakes it when the store can take more, or when more of the
+    /// message was read.
     Waits,
     /// The store has all bytes, and wakes the attempt when they are durable.
     Complete,

@@ -141,7 +141,7 @@ pub enum QueueState {
     Next,
     /// The entry is tried at this time.
     Waits(UnixTime),
-    /// The entry waits for attempts at the same destination.
+    /// The entry waits for an attempt at the same destination to end.
     Behind,
     /// The entry is being delivered.
     UnderWay,

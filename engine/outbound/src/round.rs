@@ -15,7 +15,8 @@ use store::{EntryChange, Refusal};
 use super::failure::FailureReason;
 use super::stages::{Acceptance, DeliveryKind, DeliveryResult, Reporter};
 
-/// The results for the recipients. Each recipient is known by its bit.
+/// The results for the recipients. Each recipient is known by its bit: its position in the
+/// envelope.
 #[derive(Default)]
 pub(super) struct Round {
     /// Recipients that are not tried again in this round.

@@ -1,4 +1,5 @@
-//! How the places for delivery attempts are shared among accounts.
+//! How the places for delivery attempts are shared among accounts. Each attempt takes one of a
+//! core's [`ATTEMPTS_MAX`] places.
 //!
 //! An account may begin another attempt only if it has fewer attempts than the number of free
 //! places. So an account with mail for many slow hosts delays only its own mail. A single account

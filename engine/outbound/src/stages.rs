@@ -33,9 +33,11 @@ pub(super) enum Stage {
     Sign,
     /// The results are to be written to the entry's record.
     Mark,
-    /// The note of a delivery that cannot be repeated is to be removed.
+    /// The note of a delivery is to be removed. The note has prevented a repetition of the
+    /// delivery, and a durable mark does so now.
     ForgetNote,
-    /// The owner of the destination is to give leave to make one more connection.
+    /// The owner of the destination (the core that counts its connections) is to give leave to make
+    /// one more connection.
     AskLeave,
     /// The hosts that take mail for these recipients are to be looked up.
     LookUpHosts,
@@ -51,7 +53,8 @@ pub(super) enum Stage {
     Over(Option<Instant>),
 }
 
-/// A delivery to an account of this machine, with the bit of the recipient.
+/// A delivery to an account of this machine, with the bit of the recipient (its position in the
+/// envelope).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DeliveryKind {
     /// The message, for this account.

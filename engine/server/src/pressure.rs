@@ -45,14 +45,14 @@ enum Shortage {
     Buffers,
     /// Buffers, which are almost gone.
     AllBuffers,
-    /// The buffers or places of a store, which messages use while they are written into it.
+    /// The buffers or places of a store. Messages use them while they are written into the store.
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
     /// TLS handshakes.
     Handshakes,
-    /// Memory that clients make the core keep. Clients above the share of their address or network
-    /// hold it.
+    /// Memory that clients make the core keep. It is held by clients above the share of their
+    /// address or network.
     Memory,
     /// Connections.
     Connections,

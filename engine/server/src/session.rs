@@ -61,7 +61,7 @@ pub(crate) struct Session {
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
     limit: LimitState,
-    /// The progress of the session when load shedding last looked at it.
+    /// The progress of the session when load shedding last examined the session.
     pub(crate) mark: Option<ProgressMark>,
 }
 
@@ -299,7 +299,7 @@ impl Session {
         talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
     }
 
-    /// Passes on a reply of the webmail to the client's request, or a part of one.
+    /// Passes on a reply, or a part of a reply, of the webmail to the client's request.
     pub(crate) fn webmail_replied(&mut self, reply: HandlerReply, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else {
             unreachable!("only HTTP asks for the webmail")

@@ -1,5 +1,5 @@
-//! The sizes of all tables and pools, calculated from the memory of the machine. They are
-//! calculated once, printed, and never exceeded.
+//! The sizes of all tables and pools. They are calculated once, from the memory of the machine,
+//! printed, and never exceeded.
 
 use core::fmt;
 

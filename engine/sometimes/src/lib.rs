@@ -8,8 +8,8 @@
 //! Both macros do nothing unless the feature `counted` is on, which only the simulator uses. With
 //! the feature, a run of many machine rooms fails if a place was never reached, or a mishap never
 //! happened. The seed that a room passes to `begin` decides which mishaps happen. Only one room in
-//! a process may run between `begin` and `end` at a time. The counters are statics, the only state
-//! under `engine/` that outlives an engine.
+//! a process may run between `begin` and `end` at a time. The counters are static variables. They
+//! are the only state under `engine/` that outlives an engine.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@
 //! - A job reads and changes the mail of one account only.
 //! - A job counts its requests to the store, and ends only when all of them are answered. So the
 //!   job returns every buffer to the store.
-//! - No handler works on a message after it was sent: the crate `submission` delivers it.
+//! - After a message was sent, no handler works on it. The crate `submission` delivers it.
 //! - A job has at most [`READS_MAX`] reads in progress. So one reader leaves disk time to others.
 //! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
 //!   more than [`crate::PIECE_BYTES`] of a document. The jobs `html_document` and `conversation`
@@ -164,7 +164,7 @@ impl Job {
         Job::Change(ChangeJob::new(change, selection, next_page))
     }
 
-    /// The list of mailboxes, or a change of one.
+    /// The list of mailboxes, or a change of a mailbox.
     pub(crate) fn mailboxes(change: Option<MailboxChange>) -> Job {
         Job::Mailboxes(MailboxJob::new(change))
     }
@@ -195,7 +195,7 @@ impl Job {
         Job::TakeBack(UndoSendJob::new(key))
     }
 
-    /// Changes the password, and the account's persisted sessions with it.
+    /// Changes the password, and with it the account's persisted sessions.
     pub(crate) fn set_password(secrets: Secrets, notes: Vec<NoteChange>) -> Job {
         Job::SetPassword(Box::new(PasswordJob::new(secrets, notes)))
     }

@@ -16,8 +16,8 @@
 //!   and only a page with that number in its address takes it. A session has at most [`FLASH_MAX`]
 //!   pending flash messages.
 //! - The time of the last request is persisted once a day, so requests cause no disk writes.
-//! - An ended session stays ended until the next restart, even if the disk fails. It also stays
-//!   ended after the restart if its note was removed before ([`EndedSessions`]).
+//! - An ended session stays ended until the next restart, even if the disk fails. If its note was
+//!   removed before the restart, it also stays ended after the restart ([`EndedSessions`]).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;

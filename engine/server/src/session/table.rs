@@ -137,7 +137,7 @@ impl Sessions {
         }
     }
 
-    /// Passes on a reply of the webmail to a session's request, or a part of one.
+    /// Passes on a reply, or a part of a reply, of the webmail to a session's request.
     pub(crate) fn webmail_replied(&mut self, replied: AddressedReply, cx: &mut Context<'_>) {
         let AddressedReply { ticket, reply, answers } = replied;
         if let Some(form_bytes) = answers {

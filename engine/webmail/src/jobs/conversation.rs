@@ -224,8 +224,8 @@ impl ConversationJob {
     }
 }
 
-/// If a message has a copy in Sent and a received copy, removes one of them. The requested copy
-/// stays. If neither was requested, the received copy stays.
+/// If the page has a sent copy and a received copy of a message, removes one of them. The requested
+/// copy stays. If neither copy was requested, the received copy stays.
 fn leave_out_copies(entries: &mut Vec<ConversationEntry<'_>>, opened: MessageKey) {
     let is_copy = |entry: &ConversationEntry<'_>| {
         entry.key != opened

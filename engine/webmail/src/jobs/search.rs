@@ -34,8 +34,8 @@ pub(crate) struct SearchJob {
     query: Query,
     only: Option<MailboxId>,
     before: Option<MessageKey>,
-    /// The remaining mailboxes, with their names. The walk is in the first of them. `None` before
-    /// the walk has begun.
+    /// The remaining mailboxes, with their names. The walk is in the first mailbox of the list.
+    /// `None`: the walk has not begun.
     left: Option<VecDeque<(MailboxId, String)>>,
     /// The last message that was examined.
     at: Option<MessageKey>,
