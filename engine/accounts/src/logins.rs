@@ -399,7 +399,7 @@ impl Logins {
         })
     }
 
-    /// Ends an attempt that needs no answer any more.
+    /// Ends an attempt that no longer needs an answer.
     pub fn abandon(&mut self, attempt: &LoginAttempt, now: Instant, compute: &mut Compute) {
         self.end(attempt, now);
         if let AttemptState::Hashing(number) = attempt.state {

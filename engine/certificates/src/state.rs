@@ -111,7 +111,8 @@ pub(super) struct CertificateLoading {
     /// The part of the first message that was read.
     pub(super) pem: Vec<u8>,
     pub(super) is_under_way: bool,
-    /// How often the disk could not read the next part, and when it is read again.
+    /// The number of times that the disk could not read the next part, and the time at which it is
+    /// read again.
     pub(super) failed: u8,
     pub(super) again: Option<Instant>,
 }
@@ -174,7 +175,8 @@ impl Certificates {
         self.has_uploads() && matches!(self.expect, Expect::Upload)
     }
 
-    /// When to run without an event: to read a part again, or to check for expiry.
+    /// The next time at which this core has to read a part again, or to check for expiry, without
+    /// an event.
     pub fn next_deadline(&self) -> Instant {
         Instant::or_never(self.read_again_at()).min(Instant::or_never(self.expiry.next_deadline()))
     }
@@ -196,7 +198,7 @@ impl Certificates {
         }
     }
 
-    /// When a part that the disk could not read is read again.
+    /// The time at which a part that the disk could not read is read again.
     fn read_again_at(&self) -> Option<Instant> {
         match &self.expect {
             Expect::Stored(reading) => reading.again,

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use machine::{SERVICES, ServiceEntry};
 use net::{ConnectionId, Service};
 
-/// How the bytes of a connection travel.
+/// The protection of the bytes on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Channel {
     /// In plaintext.
@@ -23,7 +23,7 @@ pub struct Caller {
     pub address: IpAddr,
     /// The service that the client uses.
     pub service: Service,
-    /// How the bytes of the connection travel now.
+    /// The present protection of the bytes on the connection.
     pub channel: Channel,
 }
 

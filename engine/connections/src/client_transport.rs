@@ -51,7 +51,7 @@ pub struct ClientTransport {
     fault: Option<CertificateFault>,
 }
 
-/// How bytes travel.
+/// The protection of the bytes on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TransportSecurity {
     /// In plaintext.
@@ -63,7 +63,7 @@ enum TransportSecurity {
     Tls,
 }
 
-/// What a handshake waits for.
+/// The event that a handshake waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum HandshakeWait {
     /// Bytes from the host.

@@ -24,7 +24,7 @@ const LINGER: Micros = Micros::from_secs(180);
 /// byte.
 const PARTING: Micros = Micros::from_secs(30);
 
-/// How to process the record at the start of the received bytes.
+/// The way to process the record at the start of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordAction {
     /// Decrypt its plaintext.

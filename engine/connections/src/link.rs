@@ -79,7 +79,7 @@ impl Connections {
             self.net_mut().bind(port) && self.net_mut().send_datagram(now, port, to, bytes).is_ok();
     }
 
-    /// Datagrams to this port are not accepted any more.
+    /// Refuses datagrams to this port from now on.
     pub fn release(&mut self, port: u16) {
         self.net_mut().release(port);
     }

@@ -5,7 +5,7 @@ use core::iter::Sum;
 
 use tls::{Failure, FailureCategory, NegotiatedParameters};
 
-/// How the handshakes of a core have ended since its start. A client that never sent a byte counts
+/// The outcomes of the handshakes of a core since its start. A client that never sent a byte counts
 /// only if it was refused for lack of space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {

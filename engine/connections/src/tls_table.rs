@@ -287,7 +287,7 @@ impl TlsTable {
         }
     }
 
-    /// How handshakes have ended.
+    /// The outcomes of handshakes.
     pub fn outcomes(&self) -> &Handshakes {
         &self.outcomes
     }

@@ -14,7 +14,7 @@ pub struct Knowledge {
     bytes: usize,
 }
 
-/// The question that must be answered before the check can go on.
+/// The question that must be answered before the check can continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing(pub Question);
 

@@ -14,7 +14,7 @@
 //! - A complete message waits at most [`PATIENCE`]. A fact without an answer by that time is
 //!   unknown, and no message is refused for that.
 //! - If a limit of ours leaves a fact unknown and the result depends on that fact, the message is
-//!   deferred. So a sender cannot weaken the check of its own messages, nor of others.
+//!   deferred. So a sender cannot weaken the check of its own messages, or of other messages.
 //! - Each message has [`LEAST_BYTES`] for its header and the answers of its check. More memory
 //!   comes from a pool for all messages of a core, which addresses and networks share (`budget`).
 //!   One piece of the message and one answer may exceed the limit.
@@ -42,7 +42,7 @@ use smtp::MessageRefusal;
 use super::context::SmtpContext;
 use super::waiting::name_known_at;
 
-/// How long name servers may take once the message is complete.
+/// The longest time that name servers may take after the message is complete.
 const PATIENCE: Micros = Micros::from_secs(20);
 /// The most questions for the keys of one message that may be under way. The limit lets other
 /// messages ask too.

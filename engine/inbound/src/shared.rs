@@ -50,7 +50,7 @@ pub struct SmtpCall<'c> {
     pub cx: SmtpContext<'c>,
 }
 
-/// How much of the shared state is in use.
+/// The resources of the shared state that are in use.
 pub struct InboundInUse {
     /// Transactions that may still be opened.
     pub transactions_left: usize,
@@ -120,7 +120,7 @@ impl Inbound {
         self.greeting_delay.filter(|_| inbound_policy_applies(caller, net, access))
     }
 
-    /// How much of the shared state is in use now.
+    /// The resources of the shared state that are in use now.
     pub fn in_use(&self) -> InboundInUse {
         let filter = self.filter.as_ref();
         InboundInUse {

@@ -29,7 +29,7 @@ impl Protocol {
 /// The ALPN name of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
-/// How a service uses TLS.
+/// The use of TLS by a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Security {
     /// The service has no TLS.
@@ -48,7 +48,7 @@ pub struct ServiceEntry {
     pub port: u16,
     /// The protocol on this port.
     pub protocol: Protocol,
-    /// How the service uses TLS.
+    /// The use of TLS by the service.
     pub security: Security,
     /// The ALPN names of the protocol (RFC 7301).
     pub alpn: &'static [&'static [u8]],

@@ -324,7 +324,7 @@ impl ClientRateLimits {
         (period, Micros(period.0 / (u64::from(self.most(action)) * subject.share())))
     }
 
-    /// How often an address may do an action in the action's period.
+    /// The number of times that an address may do an action in the action's period.
     fn most(&self, action: RateLimitedAction) -> u16 {
         let most = match action {
             RateLimitedAction::Arrival => self.limits.arrivals,

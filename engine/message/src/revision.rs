@@ -17,7 +17,7 @@
 //! All other bytes pass unchanged, in the longest possible runs.
 //!
 //! Invariants:
-//! - The output does not depend on how the message is cut into pieces, nor on how many bytes the
+//! - The output does not depend on how the message is cut into pieces, or on how many bytes the
 //!   receiver takes at a time.
 //! - The beginning of a line is held back only until its kind is known, and at most
 //!   [`HELD_BYTES_MAX`] bytes. If these bytes do not show whether a field claims to be ours, the

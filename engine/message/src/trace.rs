@@ -294,8 +294,8 @@ fn put_address_literal(out: &mut Writer<'_>, address: IpAddr) {
     }
 }
 
-/// Whether a byte is allowed in a name: it is no control character and no space, and neither opens
-/// nor ends a comment.
+/// Whether a byte is allowed in a name: it is not a control character or a space, and does not open
+/// or end a comment.
 fn is_name_byte(byte: u8) -> bool {
     byte > b' ' && byte != 0x7f && !matches!(byte, b'(' | b')' | b';')
 }

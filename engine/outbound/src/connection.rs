@@ -61,7 +61,7 @@ const MESSAGES_MAX: u32 = 100;
 /// No message begins on a connection that is older than this.
 const KEPT_LONGEST: Micros = Micros::from_secs(300);
 
-/// How long a connection may wait for its next message.
+/// The longest time that a connection may wait for its next message.
 pub(super) const KEPT_PATIENCE: Micros = Micros::from_secs(30);
 
 /// The reply code that closes a connection (RFC 5321 section 3.8).
@@ -78,7 +78,7 @@ pub(super) struct OutboundConnection {
     usage: ConnectionUse,
     /// The TLS result. `None`: the host was never asked to speak TLS, or has not offered it.
     secured: Option<Result<(), Shortfall>>,
-    /// When the host was called.
+    /// The time at which the host was called.
     since: Instant,
     /// The number of messages that were begun on the connection.
     messages: u32,

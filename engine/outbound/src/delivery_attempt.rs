@@ -17,14 +17,14 @@
 //!   delivery arrives twice, whenever the power fails.
 //! - A mark is requested until the store makes it. While the store makes no marks, no host is
 //!   called: a message without its mark would be sent again and again.
-//! - A recipient at another server gets the message twice in one case: the host has accepted it,
-//!   and the machine stops before the mark is durable. SMTP has no way to find this out (RFC 5321
+//! - A recipient at another server gets the message twice in one case: the machine stops after the
+//!   host has accepted it and before the mark is durable. SMTP cannot find this out (RFC 5321
 //!   section 4.5.3.2.6, RFC 1047).
 //! - Memory holds only one part of a message, the bytes that wait to be sent, and the header while
 //!   the ARC set is computed.
 //! - A message with a part that cannot be read is tried as long as a message that no host accepts.
-//!   After that time, the failure report contains only the header of the message. An entry with an
-//!   envelope that cannot be read stays, and its account gets a notice (`unreadable`).
+//!   The failure report then contains only its header. An entry with an envelope that cannot be
+//!   read stays, and its account gets a notice (`unreadable`).
 //! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -117,7 +117,8 @@ impl DeliveryAttempt {
         self.connection.as_ref().map(|connection| connection.connection())
     }
 
-    /// How the attempt has ended for its entry. `next`: when the entry is tried again.
+    /// The outcome of the attempt for its entry. `next`: the time at which the entry is tried
+    /// again.
     pub(super) fn ended(self, next: Option<Instant>) -> AttemptOutcome {
         assert!(self.route.is_none() && self.connection.is_none(), "an ended attempt has no route");
         // If no delivery was tried, the queue page keeps an earlier reason.
@@ -177,8 +178,8 @@ impl DeliveryAttempt {
         AttemptProgress::Waits
     }
 
-    /// Takes the store's answer, and goes on. An attempt has one request at a time, and gives a
-    /// delivery up only after the store has refused it. So no other answer arrives.
+    /// Takes the store's answer, and continues the attempt. An attempt has one request at a time,
+    /// and gives a delivery up only after the store has refused it. So no other answer arrives.
     pub(super) fn woken(
         &mut self,
         outcome: Outcome,
@@ -377,8 +378,7 @@ impl DeliveryAttempt {
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// Whether to repeat the request, as [`Self::must_repeat`], after a later answer. A refused
-    /// delivery is begun anew instead.
+    /// Whether to repeat the request after a later answer. A refused delivery begins anew instead.
     fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }
@@ -485,7 +485,7 @@ impl DeliveryAttempt {
         self.stage = Stage::Choose;
     }
 
-    /// When an unreadable entry is read again. A disk may recover, but usually does not.
+    /// The time of the next read of an unreadable entry. A disk may recover, but seldom does.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
         cx.queue.index.tried(self.place);
         let tries = cx.queue.index.of(self.place).map_or(0, |status| status.tries);

@@ -23,7 +23,7 @@ use super::stages::bits;
 /// The most recipients of one entry.
 pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 
-/// How the message of an entry came into the outbox.
+/// The way in which the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryKind {
     /// The message is in an envelope, and is to be sent.
@@ -149,7 +149,7 @@ impl Entry {
         field.get(..length).unwrap_or_default().to_vec()
     }
 
-    /// When the message was first to be delivered: at its arrival, or at the end of its hold.
+    /// The first time at which the message may be delivered: its arrival, or the end of its hold.
     pub(super) fn released(&self, info: MessageInfo) -> UnixTime {
         self.envelope.held_until.map_or(info.internal_date, |until| until.max(info.internal_date))
     }

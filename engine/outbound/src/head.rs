@@ -29,7 +29,7 @@ pub(super) struct EntryHead {
     pub(super) message_at: usize,
 }
 
-/// How much of an entry was read.
+/// The extent of an entry that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryExtent {
     /// The beginning of the entry: more can be read.

@@ -55,7 +55,7 @@ pub(super) struct MailHost {
 #[derive(Clone, Debug)]
 pub(super) struct RejectedHost {
     pub(super) why: Unroutable,
-    /// How the TLS statistics count this, if TLS is the reason.
+    /// The rule and the failure that the TLS statistics count for the host, if TLS is the reason.
     pub(super) counts_as: Option<(Rule, Shortfall)>,
 }
 

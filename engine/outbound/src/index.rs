@@ -63,7 +63,7 @@ pub(super) struct EntryStatus {
     pub(super) domain: Option<DomainMark>,
     /// The number of attempts.
     pub(super) tries: u16,
-    /// When the entry arrived, if it arrived in this life.
+    /// The time at which the entry arrived, if it arrived in this life.
     arrived: Option<Instant>,
     /// The end of the entry's hold in this life, as far as known.
     held_until: Option<Instant>,

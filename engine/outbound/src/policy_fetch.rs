@@ -29,7 +29,7 @@ use relay::{Fetch, Lost, Speaker};
 
 use super::attempt_context::AttemptCx;
 
-/// How long a fetch may take, for all addresses together.
+/// The longest time for a fetch, for all addresses together.
 const PATIENCE: Micros = Micros::from_secs(60);
 
 /// The port for HTTPS.

@@ -122,7 +122,7 @@ pub struct QueueLine {
     pub sender: String,
     /// The recipients that do not have the message. `None`: they cannot be read.
     pub recipients: Option<Vec<String>>,
-    /// When the message arrived.
+    /// The time at which the message arrived.
     pub since: UnixTime,
     /// The size of the entry in bytes, with its envelope.
     pub octets: u32,

@@ -140,7 +140,7 @@ impl Round {
         self.later.last().map(|(_, why)| why)
     }
 
-    /// How a host has accepted the message for a recipient.
+    /// The acceptance of the message for a recipient by a host.
     pub(super) fn taken(&self, bit: u8) -> Option<&Acceptance> {
         self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken)
     }

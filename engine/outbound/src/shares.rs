@@ -1,4 +1,4 @@
-//! How the places for delivery attempts are shared among accounts. Each attempt takes one of a
+//! The sharing of the places for delivery attempts among accounts. Each attempt takes one of a
 //! core's [`ATTEMPTS_MAX`] places.
 //!
 //! An account may begin another attempt only if it has fewer attempts than the number of free

@@ -71,10 +71,10 @@ pub(super) enum DeliveryKind {
     Notice,
 }
 
-/// How an attempt continues after a step of its stage.
+/// The continuation of an attempt after a step of its stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StepResult {
-    /// The attempt goes on.
+    /// The attempt continues at once.
     GoesOn,
     /// The attempt waits for the answer to a request.
     Waits,
@@ -82,7 +82,7 @@ pub(super) enum StepResult {
     Computes,
 }
 
-/// How an attempt continues after it has acted.
+/// The continuation of an attempt after it has acted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptProgress {
     /// The attempt waits for the answer to a request.
@@ -106,7 +106,7 @@ pub(super) enum DeliveryResult {
     Never(FailureReason),
 }
 
-/// How a host has accepted the message.
+/// The acceptance of a message by a host.
 #[derive(Clone, Debug)]
 pub(super) struct Acceptance {
     pub(super) reply: Reply,

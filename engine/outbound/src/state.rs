@@ -57,7 +57,7 @@ pub(super) struct Queue {
 /// The result of an attempt for its entry.
 pub(super) struct AttemptOutcome {
     pub(super) place: Place,
-    /// When the entry is tried again. `None`: the entry is gone.
+    /// The time at which the entry is tried again. `None`: the entry is gone.
     pub(super) next: Option<Instant>,
     pub(super) destination_try: DestinationTry,
     /// Whether the entry stays until an administrator acts on it.
@@ -122,7 +122,7 @@ impl Queue {
         if is_any { self.first_deadline() } else { None }
     }
 
-    /// The earliest of the times at which an attempt can begin, go on, or has a deadline.
+    /// The earliest of the times at which an attempt can begin, can continue, or has a deadline.
     fn first_deadline(&self) -> Option<Instant> {
         let begins = self.next_waiting().map(|(at, _)| at);
         let again = (!self.again.is_empty()).then_some(self.again_at);
@@ -195,7 +195,7 @@ impl Queue {
         self.index.set(place, State::UnderWay);
     }
 
-    /// Takes the attempts that go on in this turn.
+    /// Takes the attempts that continue in this turn.
     pub(super) fn take_again(&mut self) -> Vec<FrameId> {
         core::mem::take(&mut self.again)
     }
@@ -268,7 +268,7 @@ impl Queue {
         self.release_entries_behind(destination);
     }
 
-    /// Lets an attempt go on in the next turn, which comes at `at` at the latest.
+    /// Lets an attempt continue in the next turn, which begins at `at` or earlier.
     pub(super) fn go_on_later(&mut self, frame: FrameId, at: Instant) {
         self.again_at = if self.again.is_empty() { at } else { self.again_at.min(at) };
         // While the store is busy, each event of the connection comes here.

@@ -116,7 +116,7 @@ enum PendingLogin {
     Exchange(Exchange),
 }
 
-/// How to end the session after the UPDATE state.
+/// The way in which the session ends after the UPDATE state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Goodbye {
     Aloud,
@@ -256,7 +256,7 @@ impl Session {
     }
 
     /// The account's password has changed since the login: the session ends. Without a QUIT nothing
-    /// is deleted. A session without a login goes on.
+    /// is deleted. A session without a login continues.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.maildrop.is_none() => {}

@@ -73,7 +73,7 @@ pub(super) struct Deletion {
     pub(super) result: Result<(), DeletionError>,
 }
 
-/// A deletion after its client has disconnected: its outstanding removals go on.
+/// A deletion after its client has disconnected: its outstanding removals continue.
 pub(super) struct Orphan {
     pub(super) frame: FrameId,
     pub(super) outstanding: Countdown,

@@ -76,7 +76,7 @@ pub enum DestinationMessage<W> {
     Keeps(CoreId, u64, u16),
 }
 
-/// How a connection ended.
+/// The outcome of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionOutcome {
     /// The destination spoke SMTP with us, whatever it said of the messages.

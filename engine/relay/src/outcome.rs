@@ -78,7 +78,7 @@ pub enum Cause {
     BadAddress,
 }
 
-/// How a connection ended.
+/// The way in which a connection was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// No host accepted the connection.
@@ -97,7 +97,7 @@ pub enum Lost {
     GivenUp,
 }
 
-/// How a peer violates SMTP.
+/// A violation of SMTP by a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misbehaviour {
     /// A line that is not a reply.

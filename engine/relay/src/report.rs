@@ -48,7 +48,7 @@ pub enum ReportKind {
     Failed,
     /// The message was not delivered yet, and is tried again.
     Delayed {
-        /// When the message is given up.
+        /// The time at which the message is given up.
         until: UnixTime,
     },
     /// The message was relayed to a server that sends no reports.
@@ -96,7 +96,7 @@ pub struct Report<'a> {
     /// A number that cannot be known before the report is written. The boundary of the parts is
     /// made from it.
     pub secret: u128,
-    /// When the message arrived.
+    /// The time at which the message arrived.
     pub arrived: UnixTime,
     /// The sender's identifier of the envelope (ENVID), as xtext.
     pub envelope_id: Option<&'a str>,

@@ -93,7 +93,7 @@ pub enum MailRoute {
     By {
         /// The known hops.
         hops: Vec<Hop>,
-        /// Why further hops may exist that are unknown now.
+        /// The reason why other hops may exist that are unknown now. `None`: all hops are known.
         missing: Option<Unanswered>,
     },
     /// There is no route.

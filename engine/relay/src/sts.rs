@@ -34,7 +34,7 @@ pub struct PolicyId(Box<str>);
 /// The policy of a domain for the hosts that accept its mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StsPolicy {
-    /// How to treat hosts that violate the policy.
+    /// The treatment of hosts that violate the policy.
     pub mode: StsMode,
     /// For how long the policy is valid.
     pub max_age: Micros,

@@ -25,7 +25,7 @@ const SEND_PASSWORD: &[u8] = b"UGFzc3dvcmQ6";
 /// The response of a client that cancels.
 const GIVEN_UP: &[u8] = b"*";
 
-/// How a client authenticates.
+/// The mechanism by which a client authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
     /// RFC 7677: the client proves that it knows the password, without sending the password.

@@ -38,7 +38,7 @@ const SPEAKERS_PER_TURN: u32 = 256;
 /// The delay of a wake-up that a simulation makes late.
 const LATE: Micros = Micros::from_millis(300);
 
-/// When the engine wants its next turn.
+/// The time at which the engine wants its next turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// At once: more work is due.

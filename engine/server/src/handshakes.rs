@@ -9,7 +9,7 @@
 //! its deadline does not advance.
 //!
 //! Invariants:
-//! - A client that has sent nothing costs no more than a connection without TLS.
+//! - A client that has sent nothing costs as little as a connection without TLS.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use connections::{Channel, Handshakes, TurnGate};

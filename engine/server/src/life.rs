@@ -16,7 +16,7 @@ use crate::parts::Parts;
 use crate::server::Server;
 use crate::session::Session;
 
-/// How long open sessions get to end when the machine is asked to stop.
+/// The time that open sessions have to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
 /// The time after [`FAREWELL`] for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.

@@ -61,7 +61,7 @@ enum Shortage {
 /// Load shedding in this core.
 #[derive(Default)]
 pub(crate) struct LoadShedder {
-    /// The clock hand: the slot of the session that was looked at last.
+    /// The clock hand: the slot of the session that was examined last.
     hand: usize,
     /// The addresses with too many connections.
     crowding: Crowding,
@@ -74,7 +74,7 @@ pub(crate) struct LoadShedder {
 }
 
 impl LoadShedder {
-    /// Looks at some sessions if a resource was short at the end of the last turn, and ends some.
+    /// Examines some sessions if a resource was short at the end of the last turn, and ends some.
     pub(crate) fn relieve(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         if cx.parts.connections.is_low_on_memory() {
             return self.shed(sessions, cx);
@@ -143,7 +143,7 @@ impl LoadShedder {
         self.runs_short = Shortage::is_any(parts, inbound) || parts.connections.is_tight();
     }
 
-    /// The time at which to look at sessions again, if no event causes an earlier turn.
+    /// The time at which to examine sessions again, if no event causes an earlier turn.
     pub(crate) fn next_deadline(&self, parts: &Parts) -> Instant {
         let now = parts.turn.now;
         match () {
@@ -153,7 +153,7 @@ impl LoadShedder {
         }
     }
 
-    /// The slot to look at next, of `slots`.
+    /// The slot to examine next, of `slots`.
     fn next_slot(&mut self, slots: usize) -> usize {
         self.hand = (self.hand + 1) % slots;
         self.hand

@@ -129,7 +129,7 @@ pub struct SmtpSettings {
 /// must also wait for every reply after HELO, and for the 354 after DATA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Haste {
-    /// The session goes on.
+    /// The session continues.
     Tolerated,
     /// 554 5.5.0, and the session is over.
     Refused,

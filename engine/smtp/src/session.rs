@@ -110,7 +110,7 @@ pub enum SmtpWaitsFor {
     Nothing,
 }
 
-/// How the client greeted.
+/// The greeting of the client: none, HELO or EHLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Greeted {
     NotYet,
@@ -345,7 +345,7 @@ impl Session {
 
     /// The password by which the client has logged in is no longer valid: the session ends (RFC
     /// 5321 section 3.8). A complete message is still answered, and an incomplete one is dropped. A
-    /// session without a login goes on.
+    /// session without a login continues.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.identity == ClientIdentity::Unknown => {}

@@ -85,7 +85,7 @@ enum Stage {
     ReadRecipients,
     /// Make the message a draft again.
     ReturnToDrafts,
-    /// Flag the message `LEAVING`: it cannot be taken back any more.
+    /// Flag the message `LEAVING`: it can no longer be taken back.
     MarkLeaving,
     /// Begin the delivery to the next recipient.
     BeginDelivery,
@@ -105,7 +105,7 @@ enum Stage {
     Over(SubmissionEnd),
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmissionEnd {
     /// Nothing is left to do.
@@ -192,8 +192,8 @@ impl SubmissionJob {
         SubmissionProgress::Waiting
     }
 
-    /// Takes the store's answer, and goes on. A job has one request at a time, and aborts a
-    /// delivery only when the store has refused it. So no other answer arrives.
+    /// Takes the store's answer, and continues the job. A job has one request at a time, and aborts
+    /// a delivery only when the store has refused it. So no other answer arrives.
     pub(super) fn woken(
         &mut self,
         outcome: Outcome,

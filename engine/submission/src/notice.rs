@@ -30,7 +30,7 @@ pub(super) enum Hindrance {
     Unreadable,
     /// The header is longer than a part that can be read at a time.
     LongHeader,
-    /// A recipient's address does not exist on this server any more.
+    /// A recipient's address no longer exists on this server.
     NoRecipient,
     /// An account has no place for one more arriving message.
     NoPlace,

@@ -21,7 +21,7 @@ use rustls::server::ProducesTickets;
 
 use crate::clock::Clock;
 
-/// How long one key encrypts tickets, in seconds.
+/// The time for which one key encrypts tickets, in seconds.
 pub const TICKET_PERIOD_SECONDS: u64 = 6 * 3600;
 
 /// The secret that all cores of a machine share.

@@ -140,7 +140,7 @@ impl<'a> Iterator for Fields<'a> {
                 // This line separates messages in a mailbox file that once held the message. It is
                 // not a field.
                 None if is_envelope_line(field) => {}
-                // This is neither a field nor an empty line: the body has begun without an empty
+                // The line is not a field and not empty, so the body has begun without an empty
                 // line.
                 None => self.rest = &[],
             }

@@ -21,11 +21,11 @@ pub struct Part {
     pub media_type: String,
     /// The declared charset.
     pub charset: Option<String>,
-    /// How the lines of the part must be joined.
+    /// The way in which the lines of the part must be joined.
     pub flow: TextFlow,
     /// The suggested file name without its folders, since only the user may choose a folder.
     pub file_name: Option<String>,
-    /// Where the part is meant to be shown.
+    /// The place at which the part is meant to be shown.
     pub disposition: Disposition,
     /// The transfer encoding of the body.
     pub encoding: Encoding,
@@ -42,7 +42,7 @@ pub struct Part {
     pub body: Range<u64>,
 }
 
-/// How the lines of a text must be joined (RFC 3676).
+/// The way in which the lines of a text must be joined (RFC 3676).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TextFlow {
     /// Lines are not joined.
@@ -54,7 +54,7 @@ pub enum TextFlow {
     FlowedWithoutSpace,
 }
 
-/// Where a part is meant to be shown (RFC 2183).
+/// The place at which a part is meant to be shown (RFC 2183).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Disposition {
     /// Not declared.

@@ -373,7 +373,7 @@ impl StructureReader {
             // A continuation of this line does not belong to a field.
             self.field_ended(listener);
         } else {
-            // This is neither a field nor an empty line: the body has begun without an empty line.
+            // The line is not a field and not empty, so the body has begun without an empty line.
             self.header_ended(self.line_start, listener);
             self.line_arrived(line, listener);
         }

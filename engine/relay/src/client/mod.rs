@@ -272,7 +272,7 @@ impl SmtpClient {
         (self.state == State::Proof).then_some(Action::Compute)
     }
 
-    /// How long to wait for the present answer (RFC 5321 section 4.5.3.2).
+    /// The longest wait for the present answer (RFC 5321 section 4.5.3.2).
     pub fn patience(&self) -> Micros {
         Micros::from_secs(match self.stage() {
             Stage::Data => 2 * 60,

@@ -8,7 +8,7 @@ use super::waits_for::WaitsFor;
 /// our bytes does not count.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
-/// How often the deadline of a handshake is checked.
+/// The interval between two checks of a handshake's deadline.
 pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
 /// A TLS handshake in progress.
