@@ -2,10 +2,9 @@
 //! smarthost. There is a default, and some domains may have their own smarthosts
 //! (`[[relay.domain]]`).
 //!
+//! Invariants:
 //! - A smarthost is identified by host and port, and no two smarthosts have the same host and port.
-//! So all connections to one host and port use the same settings.
-//! - A smarthost is identified by host and port, and no two smarthosts have the same. So all
-//!   connections to one host and port use the same settings.
+//!   So all connections to one host and port use the same settings.
 //! - Each domain is named only once.
 
 use alloc::collections::{BTreeMap, BTreeSet};

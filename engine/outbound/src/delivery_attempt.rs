@@ -23,8 +23,8 @@
 //! - Memory holds only one part of a message, the bytes that wait to be sent, and the header while
 //!   the ARC set is computed.
 //! - A message with a part that cannot be read is tried as long as a message that no host accepts.
-//!   The failure report then contains only its header. An entry with an envelope that cannot be
-//!   read stays, and its account gets a notice (`unreadable`).
+//!   Its failure report contains only the header. An entry with an envelope that cannot be read
+//!   stays, and its account gets a notice (`unreadable`).
 //! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;

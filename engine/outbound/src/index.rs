@@ -2,8 +2,7 @@
 //! for a time or for another attempt, is under way, or is held by an administrator. In this file, a
 //! life of the machine is the time from one start to the next.
 //!
-//! - An entry has exactly one state. Exactly the entries that wait for a time are in `waiting`,
-//! ordered by that time.
+//! Invariants:
 //! - An entry has one state. Entries that wait for a time are also in `waiting`, ordered by that
 //!   time. No other entry is in `waiting`.
 //! - The entries of a page, and the entries after an entry, are found without a scan of all

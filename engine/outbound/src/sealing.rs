@@ -85,7 +85,7 @@ impl ArcSeal {
         ArcSeal { state: SealState::Unknown }
     }
 
-    /// Whether the attempt still has to decide if the message gets a set.
+    /// Whether the attempt has not decided yet if the message gets a set.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, SealState::Unknown)
     }

@@ -118,7 +118,7 @@ pub(super) struct Acceptance {
 /// 5.2.1 and 5.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reporter {
-    /// The next host: this server has passed the sender's wish on.
+    /// The next host: this server has told it which reports the sender wants.
     Host,
     /// This machine, which knows only that the next host has the message.
     Us,

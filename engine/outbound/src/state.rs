@@ -138,7 +138,7 @@ impl Queue {
 
     /// The first waiting entry of an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        // If a place is free, only accounts that already have attempts can be refused it. So few
+        // If a place is free, only an account that already has attempts can be refused. So few
         // accounts are examined.
         let is_any_free = self.is_serving && self.shares.is_any_free();
         is_any_free.then(|| self.index.next(|account| self.shares.has_one_for(account))).flatten()

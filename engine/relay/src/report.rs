@@ -169,7 +169,7 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
             };
             (kind, encoding, header.as_str())
         }
-        // The message may have non-ASCII bytes: its content was not checked.
+        // The content was not checked, so the message may have non-ASCII bytes.
         Returned::Whole(Script::Ascii) => ("message/rfc822", "8bit", ""),
         Returned::Whole(Script::Utf8) => ("message/global", "8bit", ""),
     };
