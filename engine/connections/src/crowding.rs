@@ -35,7 +35,7 @@ impl ProgressMark {
     }
 }
 
-/// The share of all connections that the largest address has, as found at the last examination.
+/// The largest share of all connections that one address has, as found at the last examination.
 #[derive(Default)]
 pub struct Crowding {
     looked_at: Option<Instant>,

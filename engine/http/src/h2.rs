@@ -46,7 +46,7 @@ pub use session::Http2Session;
 pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 
 /// The response to a client for which no session is available: empty settings, and a GOAWAY frame.
-/// After these the connection is closed. The GOAWAY says that no request was processed, so the
-/// client may retry (RFC 9113 section 6.8).
+/// After these frames the connection is closed. The GOAWAY says that no request was processed, so
+/// the client may retry (RFC 9113 section 6.8).
 pub const BUSY: &[u8] =
     &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

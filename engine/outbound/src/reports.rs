@@ -10,7 +10,7 @@
 //!
 //! Success is reported only if the sender asks for it. The report says that a local recipient has
 //! the message, or that a remote host that sends no reports has accepted it. If a host can report
-//! success, the client passes the sender's wish on, and the host sends its own report.
+//! success, this server tells it which reports the sender wants, and the host sends its own.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

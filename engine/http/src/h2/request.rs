@@ -83,7 +83,7 @@ impl<'a> Request<'a> {
                 FieldName::ContentLength => {
                     length = Some(framing::decimal(value).ok_or(Malformed)?)
                 }
-                // A request may have both `Host` and `:authority`, but with the same value.
+                // A request may have both `Host` and `:authority`, if they have the same value.
                 FieldName::Host if pseudo.authority.is_some() => {
                     if pseudo.authority != Some(value) {
                         return Err(Malformed);
