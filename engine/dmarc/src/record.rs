@@ -47,9 +47,12 @@ enum PolicyTag {
     Invalid,
 }
 
-/// Whether a text is a record of this version.
+/// The most bytes of a record. Each signature of a message may ask for records again.
+pub(crate) const RECORD_BYTES_MAX: usize = 8 << 10;
+
+/// Whether a text is a record of this version, and not too long.
 pub(crate) fn is_record(text: &[u8]) -> bool {
-    tags(text).next() == Some((&b"v"[..], &b"DMARC1"[..]))
+    text.len() <= RECORD_BYTES_MAX && tags(text).next() == Some((&b"v"[..], &b"DMARC1"[..]))
 }
 
 impl DmarcRecord {

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use crate::DmarcPolicy::{Quarantine, Reject};
 use crate::DmarcVerdict::{Fail, None as Nothing, Pass, TempError};
+use crate::record::RECORD_BYTES_MAX;
 use crate::{DmarcPolicy, DmarcVerdict, MessageOrigins, WALK_MAX, check};
 
 /// The domains with their records.
@@ -87,6 +88,8 @@ fn domain_without_a_record_has_no_policy() {
 
 #[test]
 fn record_states_the_policy() {
+    // A record of the maximum length, and longer ones.
+    let long = |more| format!("v=DMARC1; p=reject;{}", "x".repeat(RECORD_BYTES_MAX - 19 + more));
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),
         (" v = DMARC1 ;p= Quarantine ; ; moo; x=y", Fail(Quarantine)),
@@ -104,6 +107,8 @@ fn record_states_the_policy() {
         ("v=DMARC1; p=quarantine; t=y", Fail(DmarcPolicy::None)),
         ("v=DMARC1; p=reject; t=n; pct=0", Fail(Reject)),
         ("v=DMARC1; p=reject; sp=none; np=none", Fail(Reject)),
+        (&long(0), Fail(Reject)),
+        (&long(1), Nothing),
     ] {
         assert_eq!(unproved("example.test", &[("example.test", text)]), expected, "{text}");
     }

@@ -116,9 +116,10 @@ impl StsPolicy {
 
     /// Whether a host of this name may accept the domain's mail.
     pub fn allows(&self, host: &Name) -> bool {
+        let parent = host.parent();
         self.exchangers.iter().any(|pattern| match pattern {
             Pattern::Name(name) => name == host,
-            Pattern::Below(name) => host.parent().is_some_and(|above| above == *name),
+            Pattern::Below(name) => parent.as_ref() == Some(name),
         })
     }
 }

@@ -17,15 +17,15 @@ pub(crate) fn is_in(html: &str) -> bool {
             rest = behind;
             continue;
         }
-        let (tag, text) = behind.split_at(end_of_tag(behind));
-        let (name, attributes) = tag.split_at(
-            tag.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(tag.len()),
-        );
+        let end_of_name = behind.find(|character: char| !character.is_ascii_alphanumeric());
+        let name = behind.get(..end_of_name.unwrap_or(behind.len())).unwrap_or_default();
         // `inert` turns this tag into a comment, which loads nothing and ends at the first `>`.
         if is_inert(name) {
             rest = behind.split_once('>').map_or("", |(_, behind)| behind);
             continue;
         }
+        let (tag, text) = behind.split_at(end_of_tag(behind));
+        let attributes = tag.get(name.len()..).unwrap_or_default();
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         // The target of a link is not loaded with the page.
         let is_link = is("a") || is("area");

@@ -49,6 +49,31 @@ fn bodies_are_canonicalized_by_the_rfc() {
 }
 
 #[test]
+fn many_empty_lines_count_only_before_text() {
+    for lines in [1, 63, 64, 65, 66, 127, 128, 129, 1000] {
+        for (end, text) in [("", ""), ("x\r\n", "x\r\n"), ("x", "x\r\n"), (" y\r\n\r\n", " y\r\n")]
+        {
+            let empty = "\r\n".repeat(lines);
+            let body = format!("a\r\n{empty}{end}{empty}");
+            let kept = if text.is_empty() { String::new() } else { format!("{empty}{text}") };
+            let expected = format!("a\r\n{kept}");
+            for (form, pieces) in [
+                (CanonicalForm::Simple, 7),
+                (CanonicalForm::Relaxed, 3),
+                (CanonicalForm::Relaxed, 500),
+            ] {
+                let mut hash = BodyHash::new(form);
+                body.as_bytes().chunks(pieces).for_each(|piece| hash.arrived(piece));
+                let hashed = hash.ended();
+                let digest = digest(&SHA256, expected.as_bytes());
+                assert_eq!(hashed.digest.as_ref(), digest.as_ref(), "{lines} {end:?} {form:?}");
+                assert_eq!(hashed.bytes, expected.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
 fn lowest_of_repeated_fields_is_signed_first() {
     let fields = ["From: ada@example.test\r\n", "X: upper\r\n", "X: lower\r\n"];
     let tags = TAGS.replace("Subject", "X");

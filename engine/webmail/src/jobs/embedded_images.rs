@@ -180,7 +180,14 @@ fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The text before the next reference to a part, the part's identifier, and the rest.
+///
+/// The time is linear in the length of `html`.
 fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
+    let ends = |character: char| {
+        matches!(character, '"' | '\'' | '(' | ')' | '<' | '>') || character.is_ascii_whitespace()
+    };
+    // The first position after an earlier colon that ends an identifier.
+    let mut end = 0;
     for (colon, _) in html.match_indices(':') {
         let Some(start) = colon.checked_sub(3) else { continue };
         let is_scheme =
@@ -192,14 +199,14 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
             continue;
         }
         let tail = html.get(colon + 1..)?;
-        let ends = |character: char| {
-            matches!(character, '"' | '\'' | '(' | ')' | '<' | '>')
-                || character.is_ascii_whitespace()
-        };
-        let Some(end) = tail.find(ends).filter(|end| (1..=ID_BYTES_MAX).contains(end)) else {
+        if end <= colon {
+            end = colon + 1 + tail.find(ends)?;
+        }
+        let length = end - colon - 1;
+        if !(1..=ID_BYTES_MAX).contains(&length) {
             continue;
-        };
-        let (id, after) = tail.split_at_checked(end)?;
+        }
+        let (id, after) = tail.split_at_checked(length)?;
         return Some((html.get(..start)?, decoded(id), after));
     }
     None

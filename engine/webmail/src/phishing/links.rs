@@ -155,14 +155,18 @@ fn without_tags(html: &str) -> String {
     out
 }
 
+/// The most bytes of a character reference after its `&`, with its `;`.
+const REFERENCE_BYTES_MAX: usize = 9;
+
 /// Decodes the character references in a text (HTML section 13.2.5.72) that may occur in addresses.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let (name, tail) =
-            after.split_once(';').filter(|(name, _)| name.len() <= 8).unwrap_or(("", after));
+        let end = after.bytes().take(REFERENCE_BYTES_MAX).position(|byte| byte == b';');
+        let reference = end.and_then(|end| Some((after.get(..end)?, after.get(end + 1..)?)));
+        let (name, tail) = reference.unwrap_or(("", after));
         let character = match name.strip_prefix('#') {
             Some(number) => match number.strip_prefix(['x', 'X']) {
                 Some(number) => u32::from_str_radix(number, 16).ok(),

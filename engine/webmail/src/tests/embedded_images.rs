@@ -57,10 +57,13 @@ fn within(html: &str) -> String {
 
 #[test]
 fn embedded_image_is_written_into_the_document() {
+    let unended = format!("<p title=cid:{}=cid:one@x>", "y".repeat(800));
     for (html, expected) in [
         ("<img src=\"cid:one@x\">", "<img src=\"data:image/png;base64,AQID\">"),
         ("<img src='CID:one%40x'>", "<img src='data:image/png;base64,AQID'>"),
         ("<img src=cid:one@x alt=x>", "<img src=data:image/png;base64,AQID alt=x>"),
+        // The first reference has no end, so the second one counts.
+        (&unended, &unended.replace("cid:one@x", "data:image/png;base64,AQID")),
         (
             "<p style='background: url( cid:one@x )'>",
             "<p style='background: url( data:image/png;base64,AQID )'>",
