@@ -18,7 +18,7 @@
 //! new one becomes the first. The first certificate is the default for unknown names.
 //!
 //! After a restart, the stored messages are applied in order to the certificates of the
-//! configuration. But a configured certificate whose validity began after a message was stored is
+//! configuration. But a configured certificate that became valid after a message was stored is
 //! newer than that message, and stays.
 //!
 //! Invariants:

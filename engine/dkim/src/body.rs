@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The hash does not depend on how the body is cut into pieces.
-//! - Only a possible end of the body is kept: some line ends, the hash before them if they are many,
-//!   a carriage return, and white space.
+//! - Only a possible end of the body is kept: some line ends, the hash before many line ends, a
+//!   carriage return, and white space.
 //! - The work for a piece is linear in the length of the piece.
 
 use memchr::{memchr, memchr3};

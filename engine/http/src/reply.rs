@@ -94,7 +94,7 @@ impl Reply {
     }
 
     /// Decides what happens to the connection after the reply. The result is `after`, as the
-    /// request asks, except for a reply whose end only the end of the connection can mark.
+    /// request asks, except for a reply that only the end of the connection can end.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
             None | Some(ReplyPace::Client { length: Some(_) }) => after,

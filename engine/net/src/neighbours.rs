@@ -90,7 +90,7 @@ impl Neighbours {
     }
 
     /// Asks for `address`, unless it is known or a request is in progress. `pinned`: the gateway,
-    /// whose entry is never evicted.
+    /// with an entry that is never evicted.
     pub(crate) fn resolve(&mut self, now: Instant, address: Ipv4Addr, pinned: Option<Ipv4Addr>) {
         if self.entries.iter().any(|neighbour| neighbour.address == address)
             || !self.make_room(now, pinned, ArpOrigin::Other)

@@ -18,7 +18,8 @@ pub trait OwnerQuery: Sized {
     /// Computes the reply, on the owner.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
 
-    /// Handles a reply whose frame has ended. Returns the resource that must be given back, if any.
+    /// Handles a reply after its frame has ended. Returns the resource that must be given back, if
+    /// any.
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }

@@ -39,8 +39,8 @@ macro_rules! questions {
         }
 
         impl Reply {
-            /// Handles a reply whose frame has ended. Returns the resource that must be given back,
-            /// if any.
+            /// Handles a reply after its frame has ended. Returns the resource that must be given
+            /// back, if any.
             pub(crate) fn unwanted(self) -> Option<GiveBack> {
                 match self {
                     $(Reply::$name(reply) => <$question>::unwanted(reply),)+

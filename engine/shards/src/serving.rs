@@ -160,7 +160,7 @@ impl ShardedStore {
         self.others.iter().flat_map(|others| others.accounts.password_hashes())
     }
 
-    /// An account of this core whose sessions on this core must be ended.
+    /// An account of this core with sessions on this core that must be ended.
     pub fn next_outdated(&mut self) -> Option<AccountId> {
         self.outdated.pop()
     }

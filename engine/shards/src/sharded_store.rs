@@ -35,7 +35,7 @@ pub struct ShardedStore {
     pub(crate) owners: Owners,
     /// The state that this core owns.
     pub own: Owned,
-    /// Accounts of this core with a changed password, whose sessions on this core have not been
+    /// Accounts of this core with a changed password, with sessions on this core that have not been
     /// ended yet.
     pub(crate) outdated: Vec<AccountId>,
     /// Notices from the owners of destinations that have not been taken yet.
@@ -225,7 +225,7 @@ impl ShardedStore {
         }
     }
 
-    /// Handles a reply whose asker has ended: gives back the resource in the reply.
+    /// Handles a reply after its asker has ended: gives back the resource in the reply.
     pub fn give_back_reply(&mut self, reply: Reply) {
         match reply.unwanted() {
             Some(GiveBack::Maildrop(maildrop)) => self.close_maildrop(maildrop),
@@ -295,7 +295,7 @@ impl ShardedStore {
         }
     }
 
-    /// Gives back the resources of an outcome whose frame has ended.
+    /// Gives back the resources of an outcome after its frame has ended.
     pub fn forget(&mut self, outcome: Outcome) {
         if let Outcome::Body(body) = outcome {
             self.give_back(body);

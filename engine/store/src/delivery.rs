@@ -143,7 +143,7 @@ pub(crate) struct Deliveries {
     table: FrameTable<Box<Delivery>>,
     #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
     idle: Vec<Box<Delivery>>,
-    /// Deliveries whose last chunks and records can be gathered.
+    /// Deliveries with last chunks and records that can be gathered.
     ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.
     buffer_waiters: BufferWaiters,

@@ -10,7 +10,7 @@
 //! in one group take effect.
 //!
 //! Invariants:
-//! - A recipient whose result is reported is done. A recipient that is done belongs to the entry. A
+//! - A recipient with a reported result is done. A recipient that is done belongs to the entry. A
 //!   record that contradicts this does not parse.
 //! - An entry of a message that is forwarded has no count of recipients. Their number depends on
 //!   the configuration, which may change. For any other entry, a change of a recipient above the

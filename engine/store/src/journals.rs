@@ -157,7 +157,7 @@ impl Journals {
         }
     }
 
-    /// Makes a checkpoint due in each shard whose journal has more segments than its index needs,
+    /// Makes a checkpoint due in each shard if its journal has more segments than its index needs,
     /// even if the shard has no writes. To be called when a body has found no free segment.
     pub(crate) fn shorten(&mut self, indexes: &Indexes, segments: &Segments) {
         let due: ShardSet = ShardId::all()

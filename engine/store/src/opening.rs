@@ -195,7 +195,7 @@ impl DiskOpening {
 
     fn renewed(&mut self, ok: bool, left: u8, parts: &mut StoreParts) {
         match left {
-            // After a failed flush nobody knows what the slots contain.
+            // After a failed flush it is unknown what the slots contain.
             _ if !ok => self.phase = Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
             0 => self.flush_last(parts),
             left => self.phase = Phase::Renewing(left),

@@ -8,7 +8,7 @@
 //! Only `format3` and `format4` define how an entry is stored on the disk.
 //!
 //! Invariants:
-//! - A recipient whose result is reported is done. An [`EntryChange`] cannot express a report
+//! - A recipient with a reported result is done. An [`EntryChange`] cannot express a report
 //!   without a result.
 //! - A recipient that is done stays done. A result or a notice that was reported stays reported.
 //! - If a message in an outbox has no entry, a rebuild has restored the message. It is never sent.

@@ -55,7 +55,7 @@ pub enum Outcome {
     MailboxCreated(MailboxId),
     /// Some or all of the messages are durable in the other mailbox.
     Filed(Filed),
-    /// The operation failed. After [`Refusal::ReadOnly`], nobody knows whether the disk has the
+    /// The operation failed. After [`Refusal::ReadOnly`], it is unknown whether the disk has the
     /// change.
     Refused(Refusal),
 }

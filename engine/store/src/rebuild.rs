@@ -1,7 +1,7 @@
 //! Rebuilds shards with a damaged journal from the chunks of bodies. Section 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Only a message whose chunks are all valid is restored. The message gets the UID that its last
+//! - Only a message with all chunks valid is restored. The message gets the UID that its last
 //!   chunk names, if that UID is free.
 //! - A rebuild skips UIDs, so that a UID of a lost record is not used again.
 //! - Enough segments stay free for journals and compaction. Without them, no message could be

@@ -1,6 +1,6 @@
 //! Resuming service after a failed write or flush. Section 10 of `docs/format.md`.
 //!
-//! When the disk fails, nobody knows whether it has stored the data in flight. The store has
+//! When the disk fails, it is unknown whether it has stored the data in flight. The store has
 //! refused every caller that waited for this data, and the index holds what was durable before. So
 //! the store sets each journal, in memory, back to its last durable position. There it begins a new
 //! life, as after a power cut that left the group incomplete. It writes a fence in the place of the
@@ -14,7 +14,8 @@
 //! - A retry begins when no write and no flush of the store is in flight.
 //! - Until the flush of the retry has completed, no record is gathered, and no page is allocated or
 //!   lent. All journals keep their last durable positions until then.
-//! - The newest superblock that is known to be durable is not overwritten. A version whose write
+//! - The newest superblock that is known to be durable is not overwritten. A version with a write
+//!   that
 //!   may have failed is replaced in its own slots.
 
 use crate::backing::DiskQueue;

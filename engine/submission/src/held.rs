@@ -156,7 +156,7 @@ impl Submission {
         for account in store.accounts() {
             let id = account.id();
             for info in store.messages(id, DRAFTS).filter(|info| info.flags.are_on_their_way()) {
-                // A message whose delivery had begun before the restart does not wait.
+                // A message does not wait if its delivery had begun before the restart.
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
                 self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));

@@ -101,7 +101,7 @@ impl DelayQueue {
         }
     }
 
-    /// Removes and returns a frame whose deadline is at `now` or earlier, if one exists.
+    /// Removes and returns a frame with its deadline at `now` or earlier, if one exists.
     #[inline]
     pub fn next_due(&mut self, now: Instant) -> Option<FrameId> {
         let tick = now.0 / TICK.0;

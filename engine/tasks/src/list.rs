@@ -1,4 +1,4 @@
-//! Doubly linked lists whose links are all in one array. An index is in at most one list. Adding
+//! Doubly linked lists with all links in one array. An index is in at most one list. Adding
 //! and removing an index are O(1).
 
 use alloc::vec;

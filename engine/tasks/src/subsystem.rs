@@ -1,4 +1,4 @@
-//! The subsystems whose frames wait for the store or for a computation.
+//! The subsystems with frames that wait for the store or for a computation.
 
 use crate::EntryPoint;
 

@@ -67,8 +67,8 @@ pub(crate) struct PassedFrame {
     pub(crate) home: Option<Home>,
     /// The number of cores that have looked for the connection of this frame without success.
     pub(crate) hops: u8,
-    /// The core that answers if no core knows the connection. `None`: the core whose card received
-    /// the frame.
+    /// The core that answers if no core knows the connection. `None`: the core with the card that
+    /// received the frame.
     pub(crate) answerer: Option<CoreId>,
     /// Whether the transport checksum of the frame has been verified.
     pub(crate) verified: bool,

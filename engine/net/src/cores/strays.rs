@@ -19,8 +19,8 @@
 //!   sent it.
 //!
 //! Exactly one core answers a segment that no core keeps. This is the first core on the segment's
-//! way that has an entry for the flow. If no core has an entry, it is the core whose card received
-//! the segment.
+//! way that has an entry for the flow. If no core has an entry, it is the core with the card that
+//! received the segment.
 
 use alloc::boxed::Box;
 use alloc::vec;

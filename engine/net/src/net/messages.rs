@@ -157,7 +157,8 @@ impl Net {
         other_cores.passed_arrived(now, &passed);
         // The turn of the other core may have begun later than the turn of this core.
         self.link.counters.frame_was_passed(now.since(passed.seen_at));
-        // A segment that goes round the cores is counted once: on the core whose card received it.
+        // A segment that goes round the cores is counted once: on the core with the card that
+        // received it.
         let segments_in = self.link.counters.of(Counter::SegmentsIn);
         let verified = passed.verified || passed.frame.checksum() == Checksum::Verified;
         self.process_frame_multicore(now, passed.frame.bytes(), verified, events);

@@ -1,5 +1,5 @@
 //! The network's part in two phases of a turn. In the deadlines phase, the network handles
-//! everything whose time has come. In the out phase, it passes all pending output to the card.
+//! everything that is due. In the out phase, it passes all pending output to the card.
 
 use core::net::{Ipv4Addr, SocketAddr};
 

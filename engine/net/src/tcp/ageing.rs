@@ -1,6 +1,6 @@
-//! A table of fixed size whose entries expire. Each entry is in one of a few queues. All entries of
-//! a queue wait for the same length of time. So the entries of a queue are in the order of their
-//! deadlines, and no sorting is needed.
+//! A table of fixed size with entries that expire. Each entry is in one of a few queues. All
+//! entries of a queue wait for the same length of time. So the entries of a queue are in the order
+//! of their deadlines, and no sorting is needed.
 //!
 //! Half-open connections and TIME-WAIT connections are in such tables, because they are many and
 //! small, and each has a deadline.

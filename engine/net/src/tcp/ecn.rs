@@ -22,8 +22,8 @@ pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: TcpFeatures, attempts: u8)
     } else {
         syn.flags.has(both)
     };
-    // If our SYN was retransmitted without ECN, our data is not ECN-capable. But we still echo marks
-    // (§6.1.1).
+    // If our SYN was retransmitted without ECN, our data is not ECN-capable. But we still echo
+    // marks (§6.1.1).
     TcpFeatures::ECN.given(agrees).and(TcpFeatures::ECN_DATA.given(agrees && attempts == 0))
 }
 

@@ -310,7 +310,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         Ok(())
     }
 
-    /// Removes an entry whose peer has not answered the last SYN-ACK in time. Returns the entry's
+    /// Removes an entry if its peer has not answered the last SYN-ACK in time. Returns the entry's
     /// key.
     pub fn give_up(&mut self, now: Instant) -> Option<K> {
         let (index, deadline) = self.entries.oldest(usize::from(SYN_ACKS_MAX))?;

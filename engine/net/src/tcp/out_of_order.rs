@@ -22,7 +22,7 @@ use super::sequence::SequenceNumber;
 /// The most ranges in a list without borrowing.
 const FEW: usize = 16;
 
-/// The number of ranges whose order of growth is known. It is greater than the number of reported
+/// The number of ranges with a known order of growth. It is greater than the number of reported
 /// ranges, because some ranges will be joined.
 const NEWEST: usize = 8;
 
