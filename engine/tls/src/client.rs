@@ -157,8 +157,8 @@ impl ServerCertVerifier for AcceptAll {
     }
 }
 
-/// The most certificates of a server, beside its own, that may be part of its chain. The search for
-/// a chain tries many combinations, and each costs a signature check.
+/// The most certificates of a server, beside its own, that may be part of its chain. A chain has
+/// at most six of them (`webpki`), and more certificates make the search for a chain long.
 const CHAIN_MAX: usize = 6;
 
 /// The certificates that a server has shown, and the name that the certificates must prove.

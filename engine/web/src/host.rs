@@ -54,15 +54,18 @@ impl HttpHost<'_, '_> {
     fn begun(&mut self, begun: Result<Option<PendingRequest>, Reply>) -> Option<Reply> {
         let pending = match begun {
             Ok(pending) => pending,
-            Err(reply) => {
-                let reply = self.call.web.limited(reply);
-                self.call.web.replies += reply.body_bytes();
-                self.replied_bytes += reply.body_bytes();
-                return Some(reply);
-            }
+            Err(reply) => return Some(self.counted(reply)),
         };
         *self.pending = pending.map(Box::new);
         None
+    }
+
+    /// Counts a reply that is known at once, or refuses it if there is not enough memory for it.
+    fn counted(&mut self, reply: Reply) -> Reply {
+        let reply = self.call.web.limited(reply);
+        self.call.web.replies += reply.body_bytes();
+        self.replied_bytes += reply.body_bytes();
+        reply
     }
 }
 
@@ -179,11 +182,12 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply {
-        if webmail::is_path(question.path.as_bytes()) {
+        let reply = if webmail::is_path(question.path.as_bytes()) {
             webmail::too_large(question, bytes)
         } else {
             Reply::refusal(Status::ContentTooLarge)
-        }
+        };
+        self.counted(reply)
     }
 
     fn released(&mut self, memory: usize) {

@@ -286,8 +286,11 @@ impl StructureReader {
         if self.expect == Expect::Field {
             self.header_ended(end, listener);
             if self.open.get(level).is_none_or(|open| open.boundary.is_none()) {
-                // The part with this header was the last that is taken apart. The line belongs to
-                // the rest of the message.
+                // The part with this header was the last that is taken apart. The rest of the
+                // message begins with this line.
+                if let Some(rest) = self.structure.parts.last_mut() {
+                    *rest = Part::rest(self.line_start);
+                }
                 return self.text_arrived(line, listener);
             }
         }

@@ -315,6 +315,10 @@ fn a_boundary_may_end_the_header_that_reaches_the_limit() {
             deep_and_long(1, before, &[&tail[..], b"--b0\r\n\r\nx\r\n--b0--\r\nend"].concat());
         let structure = read(&message);
         assert!(structure.is_cut && structure.parts.len() == PARTS_MAX + 1);
+        if before == 1 {
+            let rest = &message[structure.parts[PARTS_MAX].body.start as usize..];
+            assert!(rest.starts_with(b"--b0\r\n"), "the rest begins with the boundary");
+        }
         check_any(&message, &structure);
     }
 }
