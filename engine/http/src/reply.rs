@@ -17,7 +17,7 @@ use crate::outgoing::{OutgoingBody, UNTAKEN_BYTES_MAX};
 use crate::response::ResponseHead;
 use crate::types::{After, Method, Status};
 
-/// The longest fields of a reply in bytes, with their names and line ends.
+/// The most bytes of all fields of a reply together, with their names and line ends.
 pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
 
 /// A header field that a reply may have. Each field may occur several times.
@@ -81,9 +81,9 @@ impl Reply {
     }
 
     /// A reply that stays open. `body` is sent first. The handler continues the reply with
-    /// [`crate::Session::continue_reply`], at any time or when the session asks for more. The
-    /// handler ends the reply with [`crate::Session::end_reply`]. [`crate::Actions::left`] reports
-    /// that the reply has ended.
+    /// [`crate::Session::continue_reply`]. With [`ReplyPace::Handler`] it does so at any time, with
+    /// [`ReplyPace::Client`] only after [`crate::Actions::wanted`]. The handler ends the reply with
+    /// [`crate::Session::end_reply`]. [`crate::Actions::left`] reports that the reply has ended.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: OpenReply) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }
@@ -93,12 +93,13 @@ impl Reply {
         self.open.map(|open| open.number)
     }
 
-    /// Decides what happens to the connection after the reply. The result is `after`, as the
-    /// request asks, except for a reply that only the end of the connection can end.
+    /// Decides what happens to the connection after the reply, and whether the body is framed in
+    /// chunks. The connection is closed if only its end can mark the end of the reply. Otherwise
+    /// the result is `after`, which the request asks for.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
             None | Some(ReplyPace::Client { length: Some(_) }) => after,
-            // Chunks exist in HTTP/1.1, where connections stay open by default.
+            // Only a request of HTTP/1.1 gives `After::Open`. So the client supports chunks.
             Some(ReplyPace::Client { length: None }) if after == After::Open => {
                 self.in_chunks = true;
                 after
@@ -175,10 +176,10 @@ impl Reply {
         OutgoingBody::own(body)
     }
 
-    /// Appends `bytes` to the first part of the open reply `number`, which is not sent yet.
+    /// Appends `bytes` to the body of the open reply `number`, of which nothing is sent yet.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
-        // Only a reply at the handler's pace reaches this point, since the client asks for more
-        // only after the reply has begun.
+        // Only a handler that sets the pace adds bytes before the reply has begun. Any other
+        // handler waits for `Actions::wanted`, which is called only after that.
         if self.number() == Some(number) && self.body.len() + bytes.len() <= UNTAKEN_BYTES_MAX {
             self.body.extend_from_slice(bytes);
         }

@@ -3,13 +3,16 @@
 //!
 //! | the client is on | effect |
 //! |---|---|
-//! | a list of `dnsbl` | recipients but the postmaster are refused (554 5.7.1) with list and text |
+//! | a list of `dnsbl` | all recipients except the postmaster are refused (554 5.7.1) |
 //! | a list of `dnsbl_junk` | the client's mail goes to Junk, with the listing as the reason |
 //! | a list of `dnswl` | neither applies |
 //!
+//! The 554 reply and the reason for Junk name the list. They also have the list's text about the
+//! client (a TXT record), if there is one.
+//!
 //! Invariants:
 //! - RCPT waits at most [`PATIENCE`] for name servers. A list that does not answer has no effect.
-//! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24: with these
+//! - Addresses in 127.0.0.0/8 mean "listed", except 127.255.255.0/24 and 127.0.0.255. With these
 //!   addresses, a list says that it refuses the question.
 //! - A list that did not answer is not asked for the time [`QUIET`]. So no other client waits for
 //!   that list, or for a place in the queue to name servers.
@@ -168,8 +171,8 @@ impl Listings {
         let makes_room = !matches!(known, Err(Unanswered::Busy));
         match known {
             Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
-            // This question was refused although the client has no other waiting question. So all
-            // places for questions are taken.
+            // A question that is put off is asked again after the next answer to this client. If no
+            // other question of the client waits for an answer, the lookup stays incomplete.
             Err(Unanswered::Busy) if matches!(inquiry, ListQuery::Whether(_)) => {
                 self.put_off.push(inquiry);
                 self.is_limited |= self.asked.is_empty();

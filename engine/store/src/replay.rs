@@ -3,10 +3,11 @@
 //!
 //! Invariants:
 //! - A group is applied completely and in order, or not at all.
-//! - The end is never mistaken for damage, nor damage for the end. A later group proves that a
-//!   missing block was durable. An unreadable place may hold such a group, and counts as damage.
-//! - Both copies of a block may be valid and differ. Then an earlier life began a group there, and
-//!   one copy is its fence. The blocks that follow tell which copy is right.
+//! - A missing block is damage if a later group proves that it was durable, if its place or the
+//!   link to it is unreadable, or if it is the first block of a started journal. Otherwise it is
+//!   the end. So the loss of a last group that has rotted in readable places is not noticed.
+//! - Two valid copies of the next block differ if a later life wrote its fence over a group of an
+//!   earlier life, and the write did not reach one copy. `accept_either` selects the right copy.
 //! - A record of an unknown kind in a complete group ends the replay: the disk cannot be used.
 //! - The replay requests pieces, and is called again with them. It holds at most one group.
 
@@ -107,18 +108,19 @@ struct BlockCopies<'a> {
     unreadable: bool,
 }
 
-/// The block of a place that fits.
+/// The wanted block of a place: the result of [`BlockCopies::find`].
 struct MatchingBlock<T> {
     block: T,
-    /// The other copy, if it fits and differs.
+    /// The second copy, if it is wanted too and differs from the first.
     rival: Option<T>,
     /// Whether the two copies differ: only one copy fits, or both fit with different contents.
     differs: bool,
 }
 
 impl<'a> BlockCopies<'a> {
-    /// The wanted block. Both copies are checked: an older block in one copy must not hide the
-    /// right block in the other. Otherwise a later torn write could restore the older block.
+    /// The wanted block. An older block in the first copy must not hide it in the second copy.
+    /// Otherwise the replay would end here, and a torn write of the next life could destroy only
+    /// the older block. Then the next replay would apply the hidden block.
     fn find<T: PartialEq>(
         &self,
         wanted: impl Fn(JournalBlock<'a>) -> Option<T>,
@@ -153,7 +155,6 @@ impl Replay {
         }
     }
 
-    /// The result of the replay.
     pub(crate) fn into_replayed(self) -> Replayed {
         let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
         Replayed {
@@ -240,9 +241,10 @@ impl Replay {
         group_fits && self.journal.continues_with(header)
     }
 
-    /// Moves on after `block`, and keeps the position after its rival, the other copy. If only one
-    /// copy is a fence, it was written later, over a group that failed, so it is taken. If both are
-    /// fences, the blocks that follow tell which copy is right. So a failed group is never applied.
+    /// Moves on after the right copy: `block`, or `rival`, the differing second copy. If only one
+    /// is a fence, a later life wrote it over a failed group, which must not be applied: takes the
+    /// fence. Otherwise takes `block`. If both are fences of groups with more blocks, also keeps
+    /// the position after `rival`, because the blocks that follow tell which fence is right.
     fn accept_either(
         &mut self,
         block: (BlockHeader, u64, &[u8]),
@@ -254,9 +256,9 @@ impl Replay {
             Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
             rival => (block, rival.filter(is_fence)),
         };
-        let are_fences =
+        let both_have_more_blocks =
             |other: &(BlockHeader, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
-        let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
+        let rival = rival.filter(|other| self.partial.is_none() && both_have_more_blocks(other));
         self.rival = rival.map(|(header, hash, records)| {
             let before = Rival { journal: self.journal.clone(), partial: None };
             self.accept(&header, hash, records, page);
@@ -379,8 +381,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for a group that begins after the missing block. Such a group proves that the block
-    /// was durable.
+    /// Looks for a later group, which proves that the missing block was durable.
     fn look_ahead(
         &mut self,
         piece: Option<&DiskPiece>,

@@ -8,7 +8,8 @@
 //! Invariants:
 //! - The output does not depend on how the text is cut into pieces. It is never longer than three
 //!   quarters of the input and two bytes.
-//! - Bytes outside the alphabet are skipped (RFC 2045 section 6.8).
+//! - [`Base64`] skips bytes outside the alphabet (RFC 2045 section 6.8). [`decode_word`] skips only
+//!   white space, and returns `None` for any other such byte.
 //!
 //! Implements: RFC 2045 section 6.8, RFC 4648 section 4.
 

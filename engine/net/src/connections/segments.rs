@@ -20,8 +20,8 @@ use crate::tcp::{
 };
 use crate::template::SegmentHeaders;
 
-/// The state outside of its connection that a segment may change: the link, the other cores, and
-/// the events.
+/// The state outside of [`Tcp`] that a segment may change: the link, the state for work with the
+/// other cores, and the events.
 pub(super) struct ArrivalContext<'a> {
     pub(super) link: &'a mut Link,
     pub(super) other_cores: &'a mut Option<MulticoreState>,
@@ -216,8 +216,9 @@ impl Tcp {
         self.act(now, connection, &actions, Some((segment, place)), &mut link.counters, events);
     }
 
-    /// Reports the effects of an event on a connection to the user. Touches the connection if it
-    /// has output.
+    /// Reports the effects of a segment, an ICMP error or a deadline on a connection, as events for
+    /// the user of the network stack. Puts the connection into the queue of touched connections if
+    /// data has arrived or the connection is not at rest.
     #[inline(always)]
     fn act(
         &mut self,
@@ -230,7 +231,7 @@ impl Tcp {
     ) {
         let mut tell = |event| {
             let pushed = events.push(event);
-            assert!(pushed.is_ok(), "the events have room for those of one connection");
+            assert!(pushed.is_ok(), "the list has room for the events of one segment or deadline");
         };
         if actions.connected {
             tell(Event::Connected { connection });
@@ -273,7 +274,7 @@ impl Tcp {
             found.user_is_done = true;
             tell(Event::Closed { connection, reason });
         }
-        // A user that gets data usually sends an answer. Segments without data are nearly always
+        // The user of the stack usually answers data. Segments without data are nearly always
         // acknowledgments, after which the connection often has nothing to do.
         let is_at_rest = |found: &TcpConnection| found.tcb.is_at_rest(now, found.armed_for);
         if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(is_at_rest) {
@@ -281,8 +282,9 @@ impl Tcp {
         }
     }
 
-    /// Handles the deadline in the delay queue. The deadline of the TCB may be later. The function
-    /// is not inlined, because most turns have no deadline and should not pay for it.
+    /// Handles the expiry of a connection's entry in the delay queue. The deadline of the TCB may
+    /// have moved to a later time since the entry was made. The function is not inlined, because
+    /// most turns have no deadline and should not pay for it.
     #[inline(never)]
     pub(super) fn connection_due(
         &mut self,
@@ -335,8 +337,8 @@ impl Tcp {
         }
     }
 
-    /// Handles a segment without a connection that is not a SYN. It completes a handshake by
-    /// cookie, or is refused.
+    /// Handles a segment that is not a SYN and has no connection. The segment completes a handshake
+    /// by cookie, or is ignored or refused.
     fn stray_arrived(
         &mut self,
         now: Instant,

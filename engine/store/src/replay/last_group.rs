@@ -4,10 +4,12 @@
 //! Invariants:
 //! - A message is removed only if its last chunk was read, and differs from the chunk that the
 //!   record names.
-//! - No message is removed if a later group may have followed the last group. A place (the position
-//!   of one journal block, which is stored in two copies) may hold such a group if it is
-//!   unreadable. If both copies have rotted, the place looks like the end of the journal, and its
-//!   group is not noticed.
+//! - No message is removed if the next place is unreadable: the disk reports errors for both copies
+//!   of the block there. Then a later group may have followed the last group. (A place is the
+//!   position of one journal block, which is stored in two copies.)
+//! - If the disk returns rotten bytes instead of an error, the place looks like the end of the
+//!   journal, and its group is not noticed. If that group moved the last chunk of a message, the
+//!   message is removed.
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};

@@ -44,7 +44,7 @@ fn few_new_syns_are_taken_for_repetitions() {
 }
 
 #[test]
-fn syns_repeated_without_pause_are_never_recognised() {
+fn syns_repeated_every_half_second_are_never_recognised() {
     let (mut filter, mut now) = (SynRetryFilter::new(&[7; 16]), Instant::START + SECOND);
     for _ in 0..100 {
         assert_eq!(recognised(&mut filter, now, 0..1_000), 0);
