@@ -1,5 +1,6 @@
-//! HTTP/2: a script of a client's frames and of events, run at three paces. A reader that tracks
-//! the client's state judges it.
+//! The fuzz target for HTTP/2. An input is a script of a client's frames and other events. The
+//! script runs at two paces, and a short script also byte by byte. `Reading` tracks the client's
+//! state, and checks the server's output.
 //!
 //! Oracles:
 //! - Any input: no panic. The session asks for nothing after its end, and queues output only where
@@ -9,9 +10,11 @@
 //!   follows, or the reason why the connection ends (`reading`).
 //! - The server sends at most the bytes that the windows of the connection and of the stream allow.
 //!   It opens its own windows by at most the bytes received (`reading`).
-//! - Acknowledgments and streams that end with an error count against a flood budget (`reading`).
-//! - Memory that a program admits for a body is released in the end. More buffer space and replies
-//!   always advance a connection.
+//! - The server ends the connection of a client that floods it. The reader charges the server's
+//!   acknowledgments, and its resets with an error, to a budget that must not be exceeded
+//!   (`reading`).
+//! - Memory that a program admits for a body is released in the end. A session that waits for
+//!   buffer space or for a reply continues when it gets one.
 
 mod reading;
 mod script;
@@ -51,7 +54,10 @@ pub fn run(data: &[u8]) {
 fn converse(send_room: usize, steps: &[Step], pace: Pace) {
     let mut party = Conversation::run(Server::new(send_room), steps, pace).party;
     let waits_for = party.session.waits_for();
-    assert!(party.world.closed || waits_for != HttpWaitsFor::SendRoom, "there was room");
+    assert!(
+        party.world.closed || waits_for != HttpWaitsFor::SendRoom,
+        "each wait for buffer space ends"
+    );
     party.reading.check_end(party.world.closed);
     if !party.world.closed {
         party.session.peer_closed(&mut party.world);

@@ -1,9 +1,10 @@
 //! The cost of contending for a gate (CEFOS, figures 7 to 11): by self-continuation, and with the
 //! gate's software queue.
 //!
-//! All `calls` senders start at once. There are one gate, one device and one unit. A sender that
-//! continues with itself joins the end of the queue of ready threads, after all other such senders.
-//! For each call that passes the gate, every waiting call runs once in vain.
+//! All `calls` senders start at once. There are one gate, one device and one execution unit. With
+//! self-continuation, a sender that finds the gate taken joins the end of the queue of ready
+//! threads, after all other waiting senders. So for each call that passes the gate, every waiting
+//! sender runs once in vain.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};
@@ -35,7 +36,8 @@ pub fn contend(calls: usize, contention: Contention, costs: Costs) -> Work {
     }
 }
 
-/// The exponent `e` if the work grows as `calls^e` between two points of calls and work.
+/// The growth of the work between two points, each a number of calls and the work for these calls:
+/// the exponent `e` of the curve `c * calls^e` through both points.
 pub fn growth(from: (u64, u64), to: (u64, u64)) -> f64 {
     (to.1 as f64 / from.1 as f64).ln() / (to.0 as f64 / from.0 as f64).ln()
 }

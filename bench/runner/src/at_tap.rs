@@ -52,12 +52,12 @@ pub(super) struct Equipment {
     pub(super) users: String,
     /// Lines of the `[network]` table of the configuration.
     pub(super) network: &'static str,
-    /// Keys that the image signs with. Each is a file named after its selector. If there is none,
-    /// the image uses the keys of a first run.
+    /// DKIM keys that the guest signs with: the file name, which has the selector, and the contents
+    /// of the file. If there are none, new keys are created.
     pub(super) signing_keys: &'static [(&'static str, &'static str)],
 }
 
-/// The folder, services and tools that every guest needs.
+/// The QEMU program, the image and the data folder with which a bench starts its guests.
 pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,

@@ -30,15 +30,15 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends `command` with its line end, and reads a reply that starts with `reply`. An SMTP reply
-    /// may have several lines.
+    /// Sends `command`, which includes its line end, and reads a reply that starts with `reply`. An
+    /// SMTP reply may have several lines.
     pub(super) fn command(&mut self, command: &[u8], reply: &str) -> Result<(), Failure> {
         self.connection.get_mut().write_all(command).map_err(Failure::io("sending a command"))?;
         self.expect(reply)
     }
 
-    /// Sends `command` and reads a POP3 reply that ends with a line of one dot. Returns its size in
-    /// bytes.
+    /// Sends `command`, which includes its line end. Reads a POP3 reply that ends with a line of
+    /// one dot. Returns the size of the lines between the first line and the dot, in bytes.
     pub(super) fn fetch(&mut self, command: &[u8]) -> Result<usize, Failure> {
         self.command(command, "+OK")?;
         let mut bytes = 0;
@@ -81,7 +81,8 @@ impl Client {
     }
 }
 
-/// A message of `size` bytes, including the header and the dot that ends it.
+/// A message of `size` bytes, including the header. The line with the dot that ends the message
+/// follows, and is not counted in `size`.
 pub(super) fn message(size: usize) -> Vec<u8> {
     let mut text =
         b"From: bench@client.test\r\nTo: ada@barepost.test\r\nSubject: measured\r\n\r\n".to_vec();

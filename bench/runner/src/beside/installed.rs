@@ -112,7 +112,7 @@ impl Installation {
             write(&root.join(path), text)?;
         }
         write_program(&root.join("init"), self.init)?;
-        // Programs call others by this path.
+        // Programs start other programs through the shell at this path.
         std::os::unix::fs::symlink("busybox", root.join("bin/sh")).map_err(Failure::io(DOING))
     }
 

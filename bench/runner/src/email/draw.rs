@@ -28,7 +28,7 @@ pub(super) fn figure(all: &All) -> Figure {
     Figure {
         title: "Mail: Barepost, and Postfix with Dovecot in a Linux guest".into(),
         caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a connection for each message; 250 only after a flush. After figures 2 to 6 and 12 of the email server \
-                  paper, whose server was 1.99, 9.46 and 2.95 times as fast as the best of its peers with 1, 10 and 100 threads, and had 4.35 times its throughput with 2 MB.",
+                  paper, whose server was 1.99, 9.46 and 2.95 times as fast as the best of its peers with 1, 10 and 100 threads, and had 4.35 times the throughput of the best peer with 2 MB.",
         panels: many
             .chain(sizes)
             .chain([panel_of_steps("The steps of a message (figure 12)", &all.steps)])

@@ -127,7 +127,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine: format!("{}; smtp-source", beside.machine()),
         rows: rows(&all),
-        note: "For messages and megabytes a second, higher is better; for all else, lower. Each load has two rounds, and the plugin counts instructions in both; the table has the better rate and the median count. Long runs and POP3 have one round. A rate counts \
+        note: "For messages a second and \"times as fast\", higher is better; for all else, lower. Each load has two rounds, and the plugin counts instructions in both; the table has the better rate and the median count. Long runs and POP3 have one round. A rate counts \
                acknowledged messages. The peer may deliver them to mailboxes later, and its instructions are counted until it has done so. Steps are as tshark saw them on the tap: from the client's \
                last octet to the answer; the median of ten messages. The paper's ratios are those of its own machine to its own peers.",
         figure: Some(draw::figure(&all)),

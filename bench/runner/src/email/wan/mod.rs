@@ -25,8 +25,8 @@ const ROUNDS_MS: [u32; 2] = [20, 50];
 const LOSS: f64 = 0.001;
 /// The load of the paper's figures 7 to 9, with as many messages as in the paper.
 const MANY: Sending = Sending { clients: 100, messages: 55, bytes: KIB };
-/// A client that sends one message after the other waits longer for the network than for the
-/// server. So fewer messages give as much information.
+/// The load of a single client. It has fewer messages than [`MANY`], because the client sends one
+/// after the other, and each message takes several round trips.
 const ONE: Sending = Sending { clients: 1, messages: 50, bytes: KIB };
 const CLIENTS_OF_SIZES: u32 = 10;
 const MESSAGES_OF_SIZES: u32 = 10;
@@ -102,8 +102,8 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine: format!("{}; tests/wire, {LOSS} of all frames lost each way", beside.machine()),
         rows: rows(&all),
-        note: "For messages a second, higher is better; for all else, lower. A rate counts acknowledged messages, each after a flush, in one round. Steps are as tshark saw them at the client's end of the wire, \
-               and include the network delay: from the client's last octet to the answer; medians, over 20 ms. The paper's ratios are those of its own machine to its own peers, over the Internet.",
+        note: "For messages a second and \"times as fast\", higher is better; for all else, lower. A rate counts acknowledged messages, each after a flush; each load was measured once. Steps are as tshark saw them at the client's end of the wire, \
+               and include the network delay: from the client's last octet to the answer; the median of all messages, with a round-trip time of 20 ms. The paper's ratios are those of its own machine to its own peers, over the Internet.",
         figure: Some(draw::figure(&all)),
     })
 }
