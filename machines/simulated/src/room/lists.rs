@@ -41,7 +41,7 @@ pub(super) struct View {
 /// The messages that a page must show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ListExtent {
-    /// Some of the messages.
+    /// No message: the page may leave out any message.
     Some,
     /// All messages in this mailbox.
     Mailbox(u32),

@@ -281,7 +281,7 @@ fn trusted_senders_load_remote_content_until_revoked() {
 }
 
 #[test]
-fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
+fn a_message_to_oneself_is_shown_once_and_a_forgery_apart() {
     let (mut room, trust) = serving(25);
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");

@@ -366,7 +366,7 @@ fn the_end_of_data_waits_at_most_20_seconds_for_dns() {
 }
 
 #[test]
-fn a_client_that_leaves_during_dmarc_has_sent_nothing() {
+fn an_interrupted_dmarc_check_delivers_nothing() {
     let (mut room, mut server) = serving_dmarc(38, Mood::Answers);
     for step in 0..3 {
         server.mood = Mood::Answers;

@@ -146,7 +146,8 @@ fn event_streams_per_account_are_limited_and_the_oldest_ends() {
     room.until_nothing_is_in_use();
 }
 
-/// There are more streams than one turn handles, and no client sends anything.
+/// There are more streams than one turn handles. Only the SMTP client sends anything: the message
+/// that causes the events.
 #[test]
 fn all_event_streams_get_an_event_without_other_traffic() {
     const LISTENERS: usize = 32;

@@ -66,7 +66,7 @@ fn a_held_message_with_a_damaged_part_is_a_draft_again() {
         let mut ada = send(&mut room, &trust);
         assert!(room.machine.disk.spoil_what_holds(part) > 0);
         room.pass(Micros::from_secs(60));
-        assert_eq!(inbox(&mut room, "ada").0, 0, "the message is tried again");
+        assert_eq!(inbox(&mut room, "ada").0, 0, "no notice arrives while the server tries again");
         room.pass(Micros::from_secs(20 * 60));
         let (count, notice) = inbox(&mut room, "ada");
         assert_eq!(count, 1);
@@ -129,7 +129,8 @@ fn a_message_damaged_while_it_leaves_arrives_at_most_once() {
     assert!(ends[1] > 0 && ends[2] > 0, "{ends:?}");
 }
 
-/// While the message is held, the configuration loses the account that catches its recipient.
+/// While the message is held, the server restarts with a configuration that has no catch-all
+/// account for one of the recipients.
 #[test]
 fn a_held_message_without_its_recipient_is_a_draft_again() {
     let trust = Trust::new("mail.barepost.test");

@@ -160,7 +160,7 @@ fn an_http_2_client_that_stops_reading_is_closed_in_a_minute() {
     let (mut room, trust) = serving(22);
     let mut two = Two::begin(&mut room, &browser(&trust));
     two.to_say.extend(get(1, "/large"));
-    two.until(&mut room, "as much as the window allows", |two| {
+    two.until(&mut room, "half of the first window has arrived", |two| {
         two.bodies.get(&1).is_some_and(|(body, _)| body.len() >= WINDOW as usize / 2)
     });
     // The pending window updates are dropped.
