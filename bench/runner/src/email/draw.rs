@@ -84,7 +84,7 @@ pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
     };
     Panel {
         title: title.into(),
-        x: Axis::names("from the client's word to the answer", NAMES.map(str::to_string).into()),
+        x: Axis::names("from the client's command to the reply", NAMES.map(str::to_string).into()),
         y: Axis::logarithmic("ms"),
         series: series(Shape::Bars, points),
     }
