@@ -163,7 +163,7 @@ def of_structure():
         "quoted beyond its end": f"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{quopri.encodestring(script.encode()).decode()}=\r\n=3",
         "an encoded multipart": f"Content-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: base64\r\n\r\n{base64.b64encode(b'--b').decode()}",
         "a part elsewhere": "Content-Type: message/external-body; access-type=URL; URL=\"HERE/a\"\r\n\r\nContent-Type: text/html\r\n\r\n",
-        "a part of a letter": "Content-Type: message/partial; id=a; number=1; total=2\r\n\r\nText",
+        "a part of a message": "Content-Type: message/partial; id=a; number=1; total=2\r\n\r\nText",
         "a line of 100 KB": "Content-Type: text/html\r\n\r\n<p>" + "a" * 100_000,
         "ten thousand tags": "Content-Type: text/html\r\n\r\n" + "<b>" * 10_000,
         "a hundred thousand tags": "Content-Type: text/html\r\n\r\n" + "<b>" * 100_000 + script,
@@ -188,7 +188,7 @@ def of_structure():
     for charset in ("utf-7", "utf-16", "utf-32", "utf-16le", "iso-2022-jp", "iso-2022-kr", "iso-2022-cn", "hz-gb-2312", "x-user-defined", "cp037", "x-unknown", "", "utf-8; charset=utf-7", "\u202e", "a" * 500):
         yield f"charset {charset[:20]}", (f"{HEAD}Content-Type: text/html; charset={charset}\r\n\r\n<p>Harmless</p>+ADw-script+AD4-{MARK}+ADw-/script+AD4-\x1b$B<script>\x1b(B\r\n").encode()
     for name, raw in {
-        "overlong": b"\xc0\xbcscript\xc0\xbe", "surrogates": b"\xed\xa0\x80<script>", "half a letter": b"<img alt=\"\xc3\"><script>" + MARK.encode() + b"</script>\"", "NUL": b"\0<scr\0ipt>", "not ended": b"\xf0\x9f", "a mark at the start": b"\xff\xfe<\0s\0",
+        "overlong": b"\xc0\xbcscript\xc0\xbe", "surrogates": b"\xed\xa0\x80<script>", "half a character": b"<img alt=\"\xc3\"><script>" + MARK.encode() + b"</script>\"", "NUL": b"\0<scr\0ipt>", "not ended": b"\xf0\x9f", "a mark at the start": b"\xff\xfe<\0s\0",
     }.items():
         yield f"bytes: {name}", f"{HEAD}Content-Type: text/html; charset=utf-8\r\n\r\n<p>Harmless</p>".encode() + raw + b"\r\n"
 

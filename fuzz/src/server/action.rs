@@ -161,7 +161,7 @@ pub(super) const PHRASES: [&str; 32] = [
     "RSET\r\n",
     "QUIT\r\n",
     "EHLO b\r\nMAIL FROM:<>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\n",
-    "a letter in one piece\r\n.\r\n",
+    "a message in one piece\r\n.\r\n",
     "USER ada@barepost.test\r\n",
     "PASS lovelace\r\n",
     "PASS wrong\r\n",

@@ -13,7 +13,7 @@ pub(super) fn check(room: &mut Room) {
             ("MAIL FROM:<a@a.test>\r\n", "250 "),
             ("RCPT TO:<ada@barepost.test>\r\n", "250 "),
             ("DATA\r\n", "354 "),
-            ("the last letter\r\n.\r\n", "250 "),
+            ("the last message\r\n.\r\n", "250 "),
             ("QUIT\r\n", "221 "),
         ],
     );
