@@ -19,9 +19,8 @@ extern crate alloc;
 mod announcements;
 mod caller;
 mod client_transport;
-pub mod clock;
 mod connections;
-mod crowding;
+pub mod crowding;
 mod link;
 mod outcomes;
 mod owner;
@@ -32,7 +31,6 @@ pub use announcements::{announce_address, announce_ipv6_addresses, announce_shar
 pub use caller::{Caller, Channel};
 pub use client_transport::{ClientTransport, TransportEvent};
 pub use connections::{Connections, RecordAction, UnreadBytes};
-pub use crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
 pub use tls_table::{ServerIdentity, TlsTable};

@@ -150,7 +150,7 @@ impl Engine {
         let parts = &mut self.server.parts;
         parts.turn = Turn {
             now,
-            wall: connections::clock::time_of_day(
+            wall: certificates::clock::time_of_day(
                 machine.wall_clock(),
                 machine.program_date(),
                 now,

@@ -3,10 +3,10 @@
 use alloc::sync::Arc;
 
 use accounts::{Provisioning, ProvisioningContext, ProvisioningProgress};
-use certificates::{Certificates, ReadSoFar};
+use certificates::{Certificates, ReadSoFar, clock};
 use channel::Class;
 use configuration::User;
-use connections::{Handshakes, announce_share, clock};
+use connections::{Handshakes, announce_share};
 use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Sending, Service};
 use store::{Outcome, Owners, State};

@@ -14,7 +14,7 @@
 //! refused, addresses with the most connections lose their idle ones, at once. Commands without
 //! effect, such as NOOP, do not make a connection busy.
 
-use connections::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
+use connections::crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use inbound::Inbound;
 use machine::{Instant, Machine, Micros};
 use sometimes::sometimes;

@@ -16,7 +16,8 @@ mod table;
 mod waits_for;
 
 use certificates::Replaced;
-use connections::{Caller, Channel, Connections, ProgressMark, TransportEvent};
+use connections::crowding::ProgressMark;
+use connections::{Caller, Channel, Connections, TransportEvent};
 use inbound::SmtpConversation;
 use machine::{Micros, Protocol, ServiceEntry};
 use resolver::{Known, QuestionNumber};

@@ -43,7 +43,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     if core == CoreId::FIRST {
         announce(cores, &sizes, &card, machine);
     }
-    let wall = connections::clock::time_of_day(machine.wall_clock(), machine.program_date(), now);
+    let wall = certificates::clock::time_of_day(machine.wall_clock(), machine.program_date(), now);
     let own = Cores { own: core, count: cores };
     let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
     let tls = TlsTable::new(
