@@ -157,10 +157,6 @@ impl ServerCertVerifier for AcceptAll {
     }
 }
 
-/// The most certificates of a server, beside its own, that may be part of its chain. A chain has
-/// at most six of them (`webpki`), and more certificates make the search for a chain long.
-const CHAIN_MAX: usize = 6;
-
 /// The certificates that a server has shown, and the name that the certificates must prove.
 pub(crate) struct Evidence<'a> {
     /// The server's own certificate.
@@ -185,7 +181,7 @@ impl Evidence<'_> {
         verify_server_cert_signed_by_trust_anchor(
             &own,
             roots,
-            self.others.get(..CHAIN_MAX).unwrap_or(self.others),
+            self.others,
             self.now,
             self.algorithms.all,
         )?;
