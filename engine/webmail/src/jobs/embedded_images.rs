@@ -156,7 +156,11 @@ impl ImageEmbedder {
 }
 
 impl EmbeddedImage {
+    /// `None`: the part is not an image that a document can refer to. An empty image shows nothing.
     fn of(part: &Part) -> Option<EmbeddedImage> {
+        if part.body.is_empty() {
+            return None;
+        }
         let media_type = TYPES.into_iter().find(|known| *known == part.media_type)?;
         let (id, encoding, place) = (part.content_id.clone()?, part.encoding, part.body.clone());
         Some(EmbeddedImage { id, media_type, encoding, place })

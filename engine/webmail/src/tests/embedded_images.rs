@@ -47,6 +47,7 @@ fn within(html: &str) -> String {
         ("a%b&c", "image/jpeg", "BAUG"),
         ("page", "text/html", "PHA+"),
         ("drawing", "image/svg+xml", "PHN2Zz4="),
+        ("empty", "image/png", ""),
     ]);
     let whole = illustrated(&message, html, usize::MAX);
     for characters in [1, 2, 7] {
@@ -83,6 +84,7 @@ fn other_references_stay_as_they_are() {
         "<p>The acid:one@x, 12:30, cid:",
         "<img src=\"cid:one@x",
         "cid:one@x ",
+        "<img src=\"cid:empty\">",
         "<img src=\"https://a.test/?cid:one@x\">",
         "",
         &format!("<img src=\"cid:{}\">", "one@x".repeat(200)),
