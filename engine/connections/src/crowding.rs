@@ -29,7 +29,7 @@ impl ProgressMark {
     }
 
     /// The time in which the session has made no progress. `None` if it has made progress since.
-    pub fn stands_since(self, now: ProgressMark) -> Option<Micros> {
+    pub fn unchanged_for(self, now: ProgressMark) -> Option<Micros> {
         let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
         (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
     }

@@ -249,7 +249,7 @@ impl Session {
             _ => parts.connections.net().bytes_moved(self.caller.connection),
         };
         let now = ProgressMark::of(bytes_moved, parts.turn.now);
-        match self.mark.and_then(|mark| mark.stands_since(now)) {
+        match self.mark.and_then(|mark| mark.unchanged_for(now)) {
             Some(stood) => stood >= shortage.patience(),
             None => {
                 self.mark = Some(now);

@@ -303,7 +303,7 @@ impl HttpConversation {
     /// short error instead.
     pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
         let number = reply.number();
-        let reply = call.web.limited(reply);
+        let reply = call.web.within_limit(reply);
         if let Some(number) = number.filter(|_| reply.number().is_none()) {
             call.web.leave(call.caller.connection.0, number);
         }

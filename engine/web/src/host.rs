@@ -51,18 +51,18 @@ impl HttpHost<'_, '_> {
     }
 
     /// Keeps a request that is pending. Returns its reply if the reply is known.
-    fn begun(&mut self, begun: Result<Option<PendingRequest>, Reply>) -> Option<Reply> {
+    fn keep_pending(&mut self, begun: Result<Option<PendingRequest>, Reply>) -> Option<Reply> {
         let pending = match begun {
             Ok(pending) => pending,
-            Err(reply) => return Some(self.counted(reply)),
+            Err(reply) => return Some(self.count_reply(reply)),
         };
         *self.pending = pending.map(Box::new);
         None
     }
 
     /// Counts a reply that is known at once, or refuses it if there is not enough memory for it.
-    fn counted(&mut self, reply: Reply) -> Reply {
-        let reply = self.call.web.limited(reply);
+    fn count_reply(&mut self, reply: Reply) -> Reply {
+        let reply = self.call.web.within_limit(reply);
         self.call.web.replies += reply.body_bytes();
         self.replied_bytes += reply.body_bytes();
         reply
@@ -151,7 +151,7 @@ impl http::Actions for HttpHost<'_, '_> {
 
     fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply> {
         let begun = PendingRequest::begin(question, self.call);
-        self.begun(begun)
+        self.keep_pending(begun)
     }
 
     fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
@@ -169,7 +169,7 @@ impl http::Actions for HttpHost<'_, '_> {
             true => PendingRequest::form(question, body, self.call),
             false => Err(busy()),
         };
-        self.begun(begun)
+        self.keep_pending(begun)
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {
@@ -187,7 +187,7 @@ impl http::Actions for HttpHost<'_, '_> {
         } else {
             Reply::refusal(Status::ContentTooLarge)
         };
-        self.counted(reply)
+        self.count_reply(reply)
     }
 
     fn released(&mut self, memory: usize) {

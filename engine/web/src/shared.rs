@@ -65,7 +65,7 @@ impl Web {
     }
 
     /// The reply, or a refusal if there is not enough memory for its body.
-    pub(super) fn limited(&self, reply: Reply) -> Reply {
+    pub(super) fn within_limit(&self, reply: Reply) -> Reply {
         if self.replies + reply.body_bytes() <= self.bodies_max { reply } else { busy() }
     }
 

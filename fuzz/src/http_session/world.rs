@@ -26,7 +26,7 @@ pub(crate) struct World {
     /// The state of the request that the program has not answered yet.
     pub(crate) stage: Option<Stage>,
     /// The number of requests and bodies that the program has got.
-    questions: u32,
+    requests: u32,
     /// Bytes that the program has admitted and the session has not released.
     pub(crate) admitted: usize,
     /// Whether the program has a piece of a body that it has not taken yet.
@@ -54,7 +54,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 64;
 pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// The program replies at once to one in this many requests and bodies.
-const QUESTIONS: u32 = 3;
+const AT_ONCE_DIVISOR: u32 = 3;
 
 /// The body of every reply of the program.
 pub(crate) const REPLY: &[u8] = b"what a program says";
@@ -126,7 +126,7 @@ impl World {
             closed: false,
             contents,
             stage: None,
-            questions: 0,
+            requests: 0,
             admitted: 0,
             has_piece: false,
             has_program: false,
@@ -137,10 +137,10 @@ impl World {
     }
 
     /// The program gets a request or its body. It replies to some of them at once.
-    fn question_arrived(&mut self, stage: Stage) -> Option<Reply> {
+    fn request_arrived(&mut self, stage: Stage) -> Option<Reply> {
         assert!(!self.closed && self.stage.is_none(), "one request at a time");
-        self.questions += 1;
-        if self.questions.is_multiple_of(QUESTIONS) {
+        self.requests += 1;
+        if self.requests.is_multiple_of(AT_ONCE_DIVISOR) {
             return Some(program_reply());
         }
         self.stage = Some(stage);
@@ -203,12 +203,12 @@ impl Actions for World {
     }
 
     fn asked(&mut self, request: &HandlerRequest<'_>) -> Option<Reply> {
-        self.question_arrived(Stage::Requested(request.method))
+        self.request_arrived(Stage::Requested(request.method))
     }
 
     fn body_arrived(&mut self, _: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
         assert!(body.len() <= BODY_BYTES_MAX, "a body is larger than admitted");
-        self.question_arrived(Stage::BodyArrived)
+        self.request_arrived(Stage::BodyArrived)
     }
 
     fn piece_arrived(&mut self, _: u64, bytes: Vec<u8>) {
