@@ -41,7 +41,7 @@ mod writer;
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use mbox::MboxWriter;
 pub use revision::{Origin, Reviser, Revision};
-pub use summary::{SUMMARY_BYTES, Summary, summarize};
+pub use summary::{SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summary, shorten_header, summarize};
 pub use text::TextDecoder;
 pub use trace::{
     Assurance, AuthResultsWriter, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,

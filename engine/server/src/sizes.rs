@@ -103,7 +103,9 @@ impl Sizes {
         // Bodies of requests and of replies, which may grow by doubling.
         let bodies = 3 * self.http_bodies_bytes();
         let judged = JUDGED_BYTES_POOLED + (self.transactions + SIGNED_BESIDE) * JUDGED_BYTES_LEAST;
-        self.index_bytes + (connections + handshakes + bodies + judged) as u64
+        // Headers of messages with several chunks, also of messages for other cores.
+        let headers = 2 * self.transactions * store::SHORT_HEADER_BYTES_MAX;
+        self.index_bytes + (connections + handshakes + bodies + judged + headers) as u64
     }
 
     /// The maximum number of bytes of messages that are kept for a filter at a time.

@@ -77,5 +77,5 @@ pub use opening::{OpenMaildrop, Opened};
 pub use owned::Owned;
 pub use question::{OwnerQuestion, Reply};
 pub use sending::{MaySend, Permitted};
-pub use sharded_store::ShardedStore;
+pub use sharded_store::{SUMMARIZER, ShardedStore};
 pub use usage::{UsageOf, Used};

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use machine::{CoreId, Disk, Instant};
 use relay::destinations::Leave;
 use store::{
-    AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Uid, UidRange, Wake,
+    AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Summarizer, Uid,
+    UidRange, Wake,
 };
 use tasks::Continuation;
 
@@ -87,6 +88,12 @@ impl OtherCores {
     }
 }
 
+/// Makes the summaries of all messages.
+pub const SUMMARIZER: Summarizer =
+    Summarizer { summarize: message::summarize, shorten_header: message::shorten_header };
+
+const _: () = assert!(message::SHORT_HEADER_BYTES_MAX <= store::SHORT_HEADER_BYTES_MAX);
+
 impl ShardedStore {
     /// The client for one of `cores` cores. The first core's store begins to open the disk.
     /// `facts`: state about external hosts.
@@ -101,7 +108,7 @@ impl ShardedStore {
             CoreId::FIRST => Store::disk_owner(limits.store, disk, seed, cores),
             _ => Store::client(limits.store, seed),
         };
-        store.summarize_with(message::summarize);
+        store.summarize_with(SUMMARIZER);
         let others = (cores > 1).then(|| OtherCores {
             server: ShardServer::new(core, cores, limits),
             remote: RemoteShards::new(cores, limits.remote_deliveries),

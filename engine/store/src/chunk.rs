@@ -10,6 +10,7 @@ use crate::bytes::{FieldReader, HeaderWriter};
 use crate::hash::{HASH_BYTES, HashKey};
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
 use crate::types::{AccountId, HeadSize};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
@@ -19,11 +20,25 @@ pub(crate) const HEADER_BYTES: usize = 512;
 const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
-/// Makes the summary of a message: the facts that must be known without reading the message. The
-/// function gets the octets of the first chunk, at most [`CHUNK_OCTETS`], and a buffer for the
-/// summary. It returns the length of the summary, and the number of the message's conversation. 0:
-/// the message begins a conversation.
-pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
+/// The most bytes of a shortened header: see [`Summarizer`].
+pub const SHORT_HEADER_BYTES_MAX: usize = 6_400;
+
+/// Makes the summaries of messages: the facts that must be known without reading a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Summarizer {
+    /// Writes the summary of the message that begins with these octets. Returns the length of the
+    /// summary, and the number of the message's conversation. 0: the message begins a conversation.
+    pub summarize: fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64),
+    /// Shortens the header of the message that begins with these octets to the fields that
+    /// `summarize` needs, at most [`SHORT_HEADER_BYTES_MAX`]. The next octets of the message can be
+    /// added to the result. `None`: the header ends within these octets.
+    pub shorten_header: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+impl Summarizer {
+    /// Messages have no summary, and each is a conversation.
+    pub const NONE: Summarizer = Summarizer { summarize: |_, _| (0, 0), shorten_header: |_| None };
+}
 
 /// The octets in each chunk but the last.
 pub const CHUNK_OCTETS: usize = PIECE_BYTES - HEADER_BYTES;

@@ -12,9 +12,10 @@
 mod buffer_waiters;
 mod gathering;
 mod staging;
+mod summarizing;
 
 use crate::backing::{Backing, DiskPurpose};
-use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
+use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, Summarizer};
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
@@ -29,6 +30,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use buffer_waiters::{AwaitedBuffer, BufferWaiters};
 use sometimes::{buggify, sometimes};
+use summarizing::SummaryProgress;
 use tasks::{Continuation, FrameId, FrameTable};
 
 /// Identifies a delivery in progress.
@@ -70,10 +72,10 @@ struct Delivery {
     /// The pages of these chunks: the first chunk's page for each recipient, then the second
     /// chunk's page for each recipient, and so on.
     pages: Vec<u32>,
-    /// The summary of the message, known once the first chunk is complete.
-    is_summarized: bool,
+    /// The summary and the conversation of the message, once the summary is done.
     summary: Vec<u8>,
     conversation: u64,
+    summary_progress: SummaryProgress,
     /// The last chunk's pages, one for each recipient.
     last_pages: Vec<u32>,
     last_pages_each: u32,
@@ -110,26 +112,8 @@ impl Delivery {
         self.last_pages.clear();
         self.summary.clear();
     }
-
-    /// Makes the summary when the first chunk is complete (`chunks` is 0).
-    fn summarize_once(&mut self, summarize: Summarize) {
-        if self.chunks > 0 || core::mem::replace(&mut self.is_summarized, true) {
-            return;
-        }
-        let octets = self
-            .staging
-            .as_ref()
-            .and_then(|staging| staging.get(HEADER_BYTES..HEADER_BYTES + self.length));
-        let Some(octets) = octets else { unreachable!("a complete chunk without octets") };
-        let mut summary = [0; SUMMARY_BYTES];
-        let (length, conversation) = summarize(octets, &mut summary);
-        let Some(written) = summary.get(..length) else {
-            unreachable!("a summary that is larger than its space")
-        };
-        self.summary.extend_from_slice(written);
-        self.conversation = conversation;
-    }
 }
+
 /// The result of an attempt to take a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StepProgress {
@@ -147,7 +131,7 @@ pub(crate) struct Deliveries {
     ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.
     buffer_waiters: BufferWaiters,
-    summarize: Summarize,
+    summarizer: Summarizer,
     recipients_max: usize,
 }
 
@@ -163,14 +147,14 @@ impl Deliveries {
             idle: Vec::with_capacity(limits.deliveries),
             ready: VecDeque::with_capacity(limits.deliveries),
             buffer_waiters: BufferWaiters::with_capacity(limits.deliveries),
-            summarize: |_, _| (0, 0),
+            summarizer: Summarizer::NONE,
             recipients_max: limits.recipients,
         }
     }
 
-    /// Sets the function that summarizes messages.
-    pub(crate) fn summarize_with(&mut self, summarize: Summarize) {
-        self.summarize = summarize;
+    /// Sets the functions that summarize messages.
+    pub(crate) fn summarize_with(&mut self, summarizer: Summarizer) {
+        self.summarizer = summarizer;
     }
 
     /// The number of deliveries in progress. Abandoned deliveries count while a write is in flight.
@@ -394,8 +378,8 @@ impl Deliveries {
         id: FrameId,
         parts: &mut StoreParts,
     ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
-        let summarize = self.summarize;
-        self.known(id).summarize_once(summarize);
+        let summarizer = self.summarizer;
+        self.known(id).chunk_completed(&summarizer);
         loop {
             let delivery = self.known(id);
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {

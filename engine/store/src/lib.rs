@@ -101,7 +101,7 @@ mod writing;
 pub use account::{AccountInfo, NewAccount, NewPassword};
 pub use beginning::PartialMessage;
 pub use body::Body;
-pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
+pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summarizer};
 pub use delivery::DeliveryId;
 pub use disk_owner::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding};

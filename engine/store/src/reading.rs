@@ -191,7 +191,9 @@ impl Reads {
             let entry = mailbox.messages().find(read.uid)?;
             let (position, end) = match read.part {
                 ReadPart::From(offset) => entry.position_of(offset),
-                ReadPart::Summary => (0, 0),
+                // The last chunk always has the summary. An earlier chunk may have been written
+                // before the end of the header was known.
+                ReadPart::Summary => (entry.octets.saturating_sub(1), 0),
             };
             let number = position / CHUNK_OCTETS as u32;
             let (page, pages) = index.chunk(entry, number)?;

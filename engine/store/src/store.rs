@@ -14,7 +14,7 @@ pub use sharing::{Owners, Share};
 use crate::backing::{DiskPurpose, DiskQueue, Parity};
 use crate::block::GROUP_BLOCKS_MAX;
 use crate::checkpoint::Checkpointer;
-use crate::chunk::Summarize;
+use crate::chunk::Summarizer;
 use crate::cleaning::Cleaner;
 use crate::condition::Condition;
 use crate::delivery::Deliveries;
@@ -140,10 +140,10 @@ impl Store {
         self.opening = Some(Box::new(DiskOpening::begin(sectors, inspect, &mut self.parts)));
     }
 
-    /// Sets the function that makes the summaries of messages from now on. Messages that were
+    /// Sets the functions that make the summaries of messages from now on. Messages that were
     /// delivered before have empty summaries, and each of them is a conversation.
-    pub fn summarize_with(&mut self, summarize: Summarize) {
-        self.deliveries.summarize_with(summarize);
+    pub fn summarize_with(&mut self, summarizer: Summarizer) {
+        self.deliveries.summarize_with(summarizer);
     }
 
     /// The state of the store.

@@ -11,7 +11,7 @@
 //! | 2 | 8 | the date of its date field in seconds since 1970, or zero |
 //! | 10 | 8 | the hash of its identifier; zero: it has none |
 //! | 18 | 8 | the hash of the identifier of the answered message; zero: it answers none |
-//! | 26 | 8 | its conversation: the hash of the first message's identifier; zero: none |
+//! | 26 | 8 | its conversation (`conversation.rs`); zero: none |
 //! | 34 | 5 | text lengths: sender's name, sender's address, recipients, subject, snippet |
 //! | 39 | | the texts, in UTF-8 |
 //!
@@ -26,11 +26,13 @@
 //! Implements: RFC 5322 section 3.6; RFC 3676 section 4.5 (quotes, which a snippet leaves out).
 
 mod body;
+mod conversation;
 mod fields;
 mod html;
 #[cfg(test)]
 pub(crate) mod oracle;
 mod plain;
+mod short_header;
 mod snippet;
 mod text;
 
@@ -45,6 +47,7 @@ use crate::header::{Address, Field, HeaderMailbox};
 use crate::writer::Writer;
 use fields::{NeededField, NeededFields, SummaryField};
 use plain::{Hard, Mailboxes};
+pub use short_header::{SHORT_HEADER_BYTES_MAX, shorten_header};
 use snippet::{Snippet, are_shown, is_shown};
 use text::TextBuffer;
 
@@ -99,8 +102,9 @@ pub struct Summary {
     pub message_id: u64,
     /// The hash of the identifier of the answered message, or zero if it answers none.
     pub in_reply_to: u64,
-    /// The conversation: the hash of the identifier of its first message, as far as this message
-    /// names it. Zero: none.
+    /// The number of the conversation. Its upper 48 bits are of the identifier of the first
+    /// message, as far as this message names it. Its lower 16 bits tell first messages with the
+    /// same identifier apart, and are zero if this message answers another. Zero: none.
     pub conversation: u64,
     /// Whether a file is attached.
     pub has_attachment: bool,
@@ -331,8 +335,11 @@ impl PartialSummary {
             - recipients.len()
             - subject.len();
         let snippet = snippet.finish(left.min(SNIPPET_BYTES_MAX));
-        let known = [self.root, self.in_reply_to, self.message_id].into_iter().find(|id| *id != 0);
-        let conversation = known.unwrap_or(0);
+        let conversation = match [self.root, self.in_reply_to, self.message_id] {
+            [0, 0, 0] => 0,
+            [0, 0, own] => conversation::of_first(own, self.sent, subject),
+            [0, first, _] | [first, _, _] => conversation::of_answer(first),
+        };
         let numbers = [self.message_id, self.in_reply_to, conversation];
         let texts = [name, address, recipients, subject, snippet];
         (emit(out, has_attachment, self.sent, numbers, texts), conversation)

@@ -11,7 +11,7 @@ use super::html::Html;
 use super::snippet::is_shown;
 use super::{
     ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX,
-    SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX,
+    SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX, conversation,
 };
 use crate::TextDecoder;
 use crate::header::{Address, Field, HeaderMailbox};
@@ -24,10 +24,14 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     let structure = reader.message_ended(&mut gathering);
     let mut summary = gathering.summary;
     summary.has_attachment = structure.parts.iter().any(Part::is_attachment);
-    summary.conversation = [gathering.root, summary.in_reply_to, summary.message_id]
-        .into_iter()
-        .find(|id| *id != 0)
-        .unwrap_or(0);
+    summary.conversation =
+        match [gathering.root, summary.in_reply_to].into_iter().find(|id| *id != 0) {
+            Some(first) => conversation::of_answer(first),
+            None if summary.message_id == 0 => 0,
+            None => {
+                conversation::of_first(summary.message_id, summary.sent, summary.subject.as_bytes())
+            }
+        };
     let others =
         [&summary.sender_name, &summary.sender_address, &summary.recipients, &summary.subject];
     let left = SUMMARY_BYTES - FIELDS_BYTES - others.map(String::len).iter().sum::<usize>();

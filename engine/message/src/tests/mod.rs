@@ -6,6 +6,7 @@ mod limits;
 mod mailbox_files;
 mod messages;
 mod revisions;
+mod short_headers;
 mod summaries;
 
 use core::net::{IpAddr, Ipv4Addr};

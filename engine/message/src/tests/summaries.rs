@@ -110,11 +110,24 @@ fn conversation_is_the_hash_of_its_first_message() {
     let first = of("Message-ID: <1@a>\n\n");
     let second = of("Message-ID: <2@a>\nIn-Reply-To: <1@a>\nReferences: <1@a>\n\n");
     let third = of("Message-ID: <3@a>\nIn-Reply-To: <2@a>\nReferences: <1@a>\n <2@a>\n\n");
-    assert_eq!((first.conversation, first.in_reply_to), (first.message_id, 0));
-    assert_eq!((second.conversation, second.in_reply_to), (first.message_id, first.message_id));
-    assert_eq!((third.conversation, third.in_reply_to), (first.message_id, second.message_id));
-    assert_eq!(of("In-Reply-To: <1@a>\n\n").conversation, first.message_id);
+    let thread = first.conversation & !0xffff;
+    assert_eq!((thread, first.in_reply_to), (first.message_id & !0xffff, 0));
+    assert_eq!((second.conversation, second.in_reply_to), (thread, first.message_id));
+    assert_eq!((third.conversation, third.in_reply_to), (thread, second.message_id));
+    assert_eq!(of("In-Reply-To: <1@a>\n\n").conversation, thread);
     assert_eq!(of("Subject: x\n\n").conversation, 0);
+}
+
+#[test]
+fn messages_with_one_identifier_are_told_apart() {
+    let scan = |rest: &str| of(&format!("Message-ID: <scan@printer>\n{rest}\n\n")).conversation;
+    let date = "Date: Fri, 21 Nov 1997 09:55:06 -0600";
+    let first = scan(&format!("{date}\nSubject: Scan"));
+    assert_eq!(scan(&format!("Subject: [office] Scan\n{date}")), first);
+    for other in [format!("{date}\nSubject: Scan 2"), String::from("Subject: Scan")] {
+        assert_ne!(scan(&other), first);
+        assert_eq!(scan(&other) >> 16, first >> 16);
+    }
 }
 
 #[test]

@@ -57,8 +57,8 @@ impl Deliveries {
         if self.fit_staging(id, &mut parts.pool) == StepProgress::Later {
             return StepProgress::Later;
         }
-        let summarize = self.summarize;
-        self.known(id).summarize_once(summarize);
+        let summarizer = self.summarizer;
+        self.known(id).last_chunk_completed(&summarizer);
         match self.allocate_last(id, parts) {
             Ok(StepProgress::Done) => {}
             Ok(StepProgress::Later) => return StepProgress::Later,

@@ -2,7 +2,7 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig};
-use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
+use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES, Summarizer};
 use crate::conversations::{CONVERSED_BYTES, Conversations};
 use crate::messages::MessageEntry;
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, SENT, Uid};
@@ -12,12 +12,20 @@ use chance::Dice;
 
 const MAILBOXES: [MailboxId; 3] = [INBOX, SENT, ARCHIVE];
 
+/// Two threads.
+const ONE: u64 = 1 << 48 | 1 << 16;
+const OTHER: u64 = ONE + (1 << 16);
+/// The conversations: messages without a thread, and answers and first messages of threads.
+const NUMBERS: [u64; 8] = [7000, 7001, ONE, ONE | 5, ONE | 0xffff, OTHER, OTHER | 1, OTHER | 2];
+
 /// The first octet determines the conversation of a message.
 fn summarize(octets: &[u8], _: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
-    (0, octets.first().map_or(0, |first| 7000 + u64::from(*first)))
+    (0, octets.first().map_or(0, |first| NUMBERS[usize::from(*first)]))
 }
 
-/// All messages of an account by conversation, collected from its mailboxes.
+const SUMMARIZER: Summarizer = Summarizer { summarize, ..Summarizer::NONE };
+
+/// All messages of an account, collected from its mailboxes, by the number of the conversation.
 fn by_looking_at_all(rig: &Rig, account: AccountId) -> BTreeMap<u64, Vec<(MailboxId, Uid)>> {
     let mut all: BTreeMap<u64, Vec<(MailboxId, Uid)>> = BTreeMap::new();
     for mailbox in MAILBOXES {
@@ -28,17 +36,31 @@ fn by_looking_at_all(rig: &Rig, account: AccountId) -> BTreeMap<u64, Vec<(Mailbo
     all
 }
 
+/// The first messages to which the answers with this number belong.
+fn first_messages(number: u64, all: &BTreeMap<u64, Vec<(MailboxId, Uid)>>) -> u64 {
+    let is_answer = number >> 48 > 0 && number & 0xffff == 0;
+    let lowest = is_answer.then(|| all.range(number + 1..=number | 0xffff).next()).flatten();
+    lowest.map_or(number, |(lowest, _)| *lowest)
+}
+
 fn check(rig: &Rig, account: AccountId) {
     let all = by_looking_at_all(rig, account);
-    for conversation in (7000..7008).chain(all.keys().copied()) {
-        let expected = all.get(&conversation).cloned().unwrap_or_default();
+    for conversation in NUMBERS.into_iter().chain([7005, OTHER | 7]).chain(all.keys().copied()) {
+        let is_of =
+            |number: u64| first_messages(number, &all) == first_messages(conversation, &all);
+        let of_it = all.iter().filter(|(number, _)| is_of(**number));
+        let mut expected: Vec<(MailboxId, Uid)> =
+            of_it.flat_map(|(_, places)| places.iter().copied()).collect();
+        expected.sort();
         let found: Vec<(MailboxId, Uid)> = rig.store.conversation(account, conversation).collect();
-        assert_eq!(found, expected, "conversation {conversation}");
+        assert_eq!(found, expected, "conversation {conversation:x}");
         for mailbox in MAILBOXES {
             let found =
                 rig.store.conversation_in(account, mailbox, conversation).map(|uid| (mailbox, uid));
             let expected = expected.iter().copied().filter(|(of, _)| *of == mailbox);
-            assert!(found.eq(expected), "conversation {conversation} in {mailbox:?}");
+            assert!(found.eq(expected.clone()), "conversation {conversation:x} in {mailbox:?}");
+            let found = rig.store.conversation_in(account, mailbox, conversation).rev();
+            assert!(found.eq(expected.rev().map(|(_, uid)| uid)), "backwards {conversation:x}");
         }
     }
 }
@@ -49,7 +71,7 @@ fn conversation_lookup_finds_all_its_messages_and_no_others() {
     let (ada, bob) = (rig.create("ada@example.org"), rig.create("bob@example.org"));
     let mut dice = Dice::new(1);
     for number in 0..400 {
-        rig.store.summarize_with(summarize);
+        rig.store.summarize_with(SUMMARIZER);
         let mailbox = MAILBOXES[dice.below(3) as usize];
         let uids: Vec<u32> =
             rig.list_in(ada, mailbox).iter().map(|message| message.uid.0).collect();
@@ -69,7 +91,7 @@ fn conversation_lookup_finds_all_its_messages_and_no_others() {
             check(&rig, ada);
         }
     }
-    assert!(by_looking_at_all(&rig, ada).len() == 8 && rig.list(bob).len() > 5);
+    assert!(by_looking_at_all(&rig, ada).len() == NUMBERS.len() && rig.list(bob).len() > 5);
     check(&rig, bob);
 }
 

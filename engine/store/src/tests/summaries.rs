@@ -3,7 +3,7 @@
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
 use crate::account::NewAccount;
-use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
+use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES, Summarizer};
 use crate::layout::Page;
 use crate::outcome::{Outcome, Refusal};
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, Uid};
@@ -17,6 +17,14 @@ fn summarize(octets: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let written = out.iter_mut().zip(all).map(|(place, byte)| *place = *byte).count();
     (written, octets.first().map_or(0, |first| 1000 + u64::from(*first)))
 }
+
+/// A long header begins with the octets `HH` and ends at the first line end.
+fn shorten_header(octets: &[u8]) -> Option<Vec<u8>> {
+    let goes_on = octets.starts_with(b"HH") && !octets.contains(&b'\n');
+    goes_on.then(|| octets.iter().take(2).copied().chain([octets.len() as u8]).collect())
+}
+
+const SUMMARIZER: Summarizer = Summarizer { summarize, shorten_header };
 
 fn summary_of(octets: &[u8]) -> Vec<u8> {
     let mut out = [0; SUMMARY_BYTES];
@@ -49,7 +57,7 @@ impl Rig {
 fn filled() -> (Rig, AccountId, Vec<Vec<u8>>) {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
-    rig.store.summarize_with(summarize);
+    rig.store.summarize_with(SUMMARIZER);
     let sizes = [0, 8, 300, 5000, CHUNK_OCTETS, CHUNK_OCTETS + 1, 3 * CHUNK_OCTETS];
     let bodies: Vec<Vec<u8>> =
         sizes.iter().zip(1..).map(|(size, number)| body(number % 3, *size)).collect();
@@ -75,12 +83,50 @@ fn summary_of_the_first_chunk_is_read_back_unchanged() {
 fn every_recipient_gets_the_summary() {
     let mut rig = Rig::new(16 * MIB);
     let both = [rig.create("ada@example.org"), rig.create("bob@example.org")];
-    rig.store.summarize_with(summarize);
+    rig.store.summarize_with(SUMMARIZER);
     let octets = body(1, 2 * CHUNK_OCTETS);
     rig.deliver(&both, &octets).unwrap();
     for account in both {
         assert_eq!(rig.summary(account, INBOX, Uid(1)), Ok(summary_of(&octets)));
         assert_eq!(rig.list(account)[0].conversation, 1001);
+    }
+}
+
+#[test]
+fn summary_of_a_long_header_has_the_octets_after_it() {
+    let mut rig = Rig::new(16 * MIB);
+    let both = [rig.create("ada@example.org"), rig.create("bob@example.org")];
+    rig.store.summarize_with(SUMMARIZER);
+    let chunk = CHUNK_OCTETS;
+    let whole = [b"HH", &*alloc::vec![b'h'; 3 * chunk]].concat();
+    for (uid, (end, length)) in [
+        (chunk / 2, chunk),
+        (chunk + 1, 2 * chunk),
+        (2 * chunk + 9, 2 * chunk + 20),
+        (2 * chunk, 2 * chunk + 1),
+        (3 * chunk, 3 * chunk),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut octets = whole[..length].to_vec();
+        if let Some(octet) = octets.get_mut(end) {
+            *octet = b'\n';
+        }
+        rig.deliver(&both, &octets).unwrap();
+        // The shortened header has three octets, and the chunk with the header's end follows.
+        let last = (end / chunk).min(length.div_ceil(chunk) - 1);
+        let beginning = if last == 0 { chunk } else { 3 + chunk.min(length - last * chunk) };
+        let uid = Uid(uid as u32 + 1);
+        for account in both {
+            let summary = rig.summary(account, INBOX, uid).unwrap();
+            assert_eq!(summary[..4], (beginning as u32).to_le_bytes(), "{end} of {length}");
+            assert_eq!(&summary[4..6], b"HH");
+            let message = rig.store.message(account, INBOX, uid).unwrap();
+            assert_eq!(message.conversation, 1000 + u64::from(b'H'));
+        }
+        rig = rig.cut(Cut::Prefix(0));
+        rig.store.summarize_with(SUMMARIZER);
     }
 }
 
@@ -136,7 +182,7 @@ fn conversation_number_survives_moves() {
 fn rebuild_and_compaction_keep_summaries_and_conversations() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
-    rig.store.summarize_with(summarize);
+    rig.store.summarize_with(SUMMARIZER);
     let kept: Vec<Vec<u8>> = (1..=10).map(|number| body(number, 3000)).collect();
     for octets in &kept {
         rig.deliver(&[ada], octets).unwrap();

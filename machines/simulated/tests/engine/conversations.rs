@@ -281,6 +281,50 @@ fn trusted_senders_load_remote_content_until_revoked() {
 }
 
 #[test]
+fn different_messages_with_one_message_id_are_rows_apart() {
+    let (mut room, trust) = serving(27);
+    let scan = |date: &str, subject: &str| {
+        format!(
+            "From: Scanner <scanner@example.org>\r\nTo: ada@barepost.test\r\nDate: {date}\r\n\
+             Subject: {subject}\r\nMessage-ID: <scan@scanner>\r\n\r\nSee the file.\r\n"
+        )
+    };
+    let dates = ["Fri, 27 Nov 2026 09:00:00 +0000", "Fri, 27 Nov 2026 10:00:00 +0000"];
+    for (date, subject) in [(dates[0], "Page 1"), (dates[0], "Page 2"), (dates[1], "Page 2")] {
+        deliver(&mut room, scan(date, subject).as_bytes());
+    }
+    // The copy of a mailing list is of the same conversation.
+    deliver(&mut room, scan(dates[1], "[office] Page 2").as_bytes());
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    let links = ["1\"", "2\"", "4#opened\""].map(|end| format!("href=\"/mail/box/1/{end}"));
+    assert!(links.iter().all(|link| list.contains(link)), "{list}");
+    assert!(!list.contains("href=\"/mail/box/1/3"), "{list}");
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    assert!(page.contains("Page 1") && page.matches("<article").count() == 1, "{page}");
+}
+
+#[test]
+fn fields_after_a_long_header_are_listed_and_found() {
+    let (mut room, trust) = serving(28);
+    let recipients = "a person with a long name <someone@example.org>,\r\n ".repeat(1_400);
+    let octets = format!(
+        "To: {recipients}ada@barepost.test\r\nFrom: Bob <bob@example.org>\r\n\
+         Subject: Behind the recipients\r\nMessage-ID: <long@example.org>\r\n\r\nThe text.\r\n"
+    );
+    deliver(&mut room, octets.as_bytes());
+    deliver(&mut room, &message("Loom", "It weaves."));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    let texts = ["Bob", "Behind the recipients", "The text."];
+    assert!(texts.iter().all(|text| list.contains(text)), "{list}");
+    let found = ada.get(&mut room, "/mail/search?q=subject%3Abehind").text();
+    assert!(found.contains("1 result<") && found.contains("/mail/box/1/1"), "{found}");
+}
+
+#[test]
 fn a_message_to_oneself_is_shown_once_and_a_forgery_apart() {
     let (mut room, trust) = serving(25);
     let mut ada = Browser::new(&trust);
