@@ -6,6 +6,7 @@ written for this file.
 """
 
 import base64
+import binascii
 import quopri
 import re
 
@@ -138,6 +139,13 @@ def of_files():
         ).encode()
 
 
+def uuencoded(text):
+    """The text as a uuencoded file."""
+    octets = text.encode()
+    lines = (binascii.b2a_uu(octets[at : at + 45]).decode() for at in range(0, len(octets), 45))
+    return "begin 644 a.html\r\n" + "".join(line.replace("\n", "\r\n") for line in lines) + "`\r\nend\r\n"
+
+
 def of_structure():
     """Messages with a broken or endless structure."""
     script = f"<p>Harmless</p><script>{MARK}</script>"
@@ -157,7 +165,9 @@ def of_structure():
         "a boundary of a thousand": f"Content-Type: multipart/mixed; boundary={'b' * 1000}\r\n\r\n--{'b' * 1000}\r\n\r\nText",
         "two kinds": f"Content-Type: text/plain\r\nContent-Type: text/html\r\n\r\n{script}",
         "a kind with comments": f"Content-Type: (a(b)c)text(d)/(e)html(f\r\n\r\n{script}",
-        "an unknown encoding": f"Content-Type: text/html\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n{script}",
+        "an unknown encoding": f"Content-Type: text/html\r\nContent-Transfer-Encoding: x-unknown\r\n\r\nbegin 644 a\r\n{script}",
+        "a uuencoded page": f"Content-Type: text/html\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\n{uuencoded(script)}",
+        "a uuencoded page without an end": f"Content-Type: text/html\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n{script}",
         "base64 with holes": f"Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n{'*-'.join(encoded)}",
         "base64 that ends early": f"Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n{encoded[:9]}==\r\n{encoded}",
         "quoted beyond its end": f"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{quopri.encodestring(script.encode()).decode()}=\r\n=3",

@@ -76,6 +76,8 @@ pub enum Encoding {
     QuotedPrintable,
     /// RFC 2045 section 6.8.
     Base64,
+    /// The encoding of the program `uuencode`, by any of its private names.
+    Uuencode,
     /// An unknown encoding: the body can only be offered unchanged (section 6.4).
     Unknown,
 }
@@ -185,6 +187,7 @@ impl Part {
             "" | "7bit" | "8bit" | "binary" => Encoding::Identity,
             "quoted-printable" => Encoding::QuotedPrintable,
             "base64" => Encoding::Base64,
+            "x-uuencode" | "x-uue" | "uuencode" | "uue" => Encoding::Uuencode,
             _ => Encoding::Unknown,
         };
     }

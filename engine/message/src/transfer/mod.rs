@@ -2,12 +2,14 @@
 
 pub(crate) mod base64;
 mod quoted_printable;
+mod uuencode;
 
 use alloc::vec::Vec;
 
 use crate::structure::Encoding;
 use base64::Base64;
 use quoted_printable::QuotedPrintable;
+use uuencode::Uuencode;
 
 /// Decodes the body of a part.
 ///
@@ -23,6 +25,7 @@ enum DecoderState {
     Identity,
     QuotedPrintable(QuotedPrintable),
     Base64(Base64),
+    Uuencode(Uuencode),
 }
 
 impl BodyDecoder {
@@ -32,6 +35,7 @@ impl BodyDecoder {
             Encoding::Identity | Encoding::Unknown => DecoderState::Identity,
             Encoding::QuotedPrintable => DecoderState::QuotedPrintable(QuotedPrintable::default()),
             Encoding::Base64 => DecoderState::Base64(Base64::default()),
+            Encoding::Uuencode => DecoderState::Uuencode(Uuencode::default()),
         };
         BodyDecoder { kind }
     }
@@ -42,6 +46,7 @@ impl BodyDecoder {
             DecoderState::Identity => out.extend_from_slice(bytes),
             DecoderState::QuotedPrintable(quoted) => quoted.text_arrived(bytes, out),
             DecoderState::Base64(base64) => base64.text_arrived(bytes, out),
+            DecoderState::Uuencode(uuencode) => uuencode.text_arrived(bytes, out),
         }
     }
 
@@ -51,6 +56,7 @@ impl BodyDecoder {
             DecoderState::Identity => {}
             DecoderState::QuotedPrintable(quoted) => quoted.text_ended(out),
             DecoderState::Base64(base64) => base64.text_ended(out),
+            DecoderState::Uuencode(uuencode) => uuencode.text_ended(out),
         }
     }
 }
