@@ -133,7 +133,11 @@ impl Exchange {
     }
 
     /// The response to a challenge has arrived.
-    pub fn response_arrived(&mut self, response: &[u8], host: &mut impl Host) -> SaslStep {
+    pub fn response_arrived(&mut self, mut response: &[u8], host: &mut impl Host) -> SaslStep {
+        // Some clients send a space after it.
+        while let [text @ .., b' ' | b'\t'] = response {
+            response = text;
+        }
         if response == GIVEN_UP { SaslStep::GivenUp } else { self.begun_with(response, host) }
     }
 
@@ -210,5 +214,5 @@ impl<'a> PlainMessage<'a> {
 
 /// Whether the client `name` acts as itself.
 fn is_for_itself(acts_for: &str, name: &str) -> bool {
-    acts_for.is_empty() || acts_for.eq_ignore_ascii_case(name)
+    acts_for.is_empty() || acts_for.trim().eq_ignore_ascii_case(name.trim())
 }

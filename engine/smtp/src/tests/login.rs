@@ -58,6 +58,14 @@ fn auth_plain_and_login_accept_every_client_form() {
             ("c2VjcmV0\r\n", IN),
         ],
         &[("AUTH LOGIN YWRh\r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
+        &[("AUTH PLAIN \r\n", "334 \r\n"), ("AGFkYQBzZWNyZXQ= \r\n", IN)],
+        &[("AUTH  PLAIN AGFkYQBzZWNyZXQ= \r\n", IN)],
+        &[
+            ("AUTH LOGIN \r\n", "334 VXNlcm5hbWU6\r\n"),
+            ("YWRh \r\n", "334 UGFzc3dvcmQ6\r\n"),
+            ("c2VjcmV0 \t\r\n", IN),
+        ],
+        &[("AUTH LOGIN YWRh \r\n", "334 UGFzc3dvcmQ6\r\n"), ("c2VjcmV0\r\n", IN)],
         &[(PLAIN, IN), ("MAIL FROM:<ada@mail.test> AUTH=<>\r\n", "250 2.1.0 Sender OK\r\n")],
     ] {
         let mut talk = talk();
