@@ -43,6 +43,19 @@ class Senders(Shared):
                 self.assertIn(b"\r\n\r\n.dot\r\n..dots\r\n", found[-1].content)
                 self.assertIn(f"with {protocol} ".encode(), found[-1].raw)
 
+    def test_swaks_delivers_as_devices_do(self):
+        for helo, sender, recipient in (
+            ("my pc (M\N{LATIN SMALL LETTER U WITH DIAERESIS}ller)", "scanner", f"{ADA}."),
+            ("[192.0.2.7]", f'"Scanner" <{SENDER}>', f"'{ADA}'"),
+        ):
+            self.program(
+                "swaks", "--server", "127.0.0.1", "--port", self.smtp_port, "--helo", helo, "--from", sender, "--to", recipient,
+                "--header", f"From: {SENDER}", "--header", "Subject: a scan",
+            )
+        first, second = self.machine.mailbox("ada")
+        self.assertTrue(first.raw.startswith(f"Return-Path: <scanner@{DOMAIN}>\r\nReceived: from my?pc??M??ller? (".encode()))
+        self.assertTrue(second.raw.startswith(f"Return-Path: <{SENDER}>\r\n".encode()))
+
     def test_swaks_pipelines(self):
         said = self.program(
             "swaks", "--server", "127.0.0.1", "--port", self.smtp_port, "--helo", "client.test", "--pipeline",

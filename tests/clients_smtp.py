@@ -159,12 +159,33 @@ class Smtp(Shared):
         self.assertEqual(self.machine.mailbox("ada"), [])
         self.assertEqual(self.machine.mailbox("grace"), [])
 
-    def test_bare_line_ends_in_chunks_are_refused(self):
-        for body in (b"a\nb\r\n", b"a\rb\r\n", b"a\r\n\n", b"\n", b"a\r"):
+    def test_bare_lf_in_chunks_becomes_crlf_and_bare_cr_is_refused(self):
+        for body in (b"a\rb\r\n", b"a\r", b"\r\r\n"):
             for size in (1, 100):
                 with self.subTest(body=body, size=size), self.session() as session:
                     self.assertEqual(session.deliver_in_chunks(SENDER, ADA, body, size).code // 100, 5)
         self.assertEqual(self.machine.mailbox("ada"), [])
+        body = b"Subject: x\n\na\r\nb\n.\n\r\n"
+        for size in (1, 100):
+            self.assertEqual(self.session().deliver_in_chunks(SENDER, ADA, body, size).code, 250)
+        for found in self.machine.mailbox("ada"):
+            self.assertSame(found.content, b"Subject: x\r\n\r\na\r\nb\r\n.\r\n\r\n")
+
+    def test_devices_deliver_in_their_own_spelling(self):
+        dialogues = [
+            (b"EHLO M\xfcller (PC)", f"MAIL FROM:{SENDER}", f"RCPT TO:{ADA}"),
+            (b"HELO my pc", f"MAIL FROM:\t<{SENDER}.>", f'RCPT TO:"Ada" <{ADA}>'),
+            (b"EHLO a", f"MAIL FROM:<'{SENDER}'>SIZE=9", f"RCPT TO: <<{ADA}.>>"),
+            (b"EHLO a", "MAIL FROM:<scanner>", "RCPT TO:<ada>"),
+        ]
+        for commands in dialogues:
+            with self.subTest(commands), self.session() as session:
+                self.assertEqual([session.command(command).code for command in commands], [250] * 3)
+                self.assertEqual(session.command("DATA").code, 354)
+                session.send(stuffed(PLAIN))
+                self.assertEqual(session.reply().code, 250)
+        paths = [found.raw.split(b"\r\n")[0] for found in self.machine.mailbox("ada")]
+        self.assertEqual(paths, [f"Return-Path: <{SENDER}>".encode()] * 3 + [f"Return-Path: <scanner@{DOMAIN}>".encode()])
 
     def test_bare_line_ends_in_commands_are_refused(self):
         for said in (b"NOOP\nMAIL FROM:<a@b.test>\r\n", b"NOOP\rNOOP\r\n", b"NOOP\n\r\n",

@@ -152,7 +152,8 @@ class Mail(barepost.SharedMachineTest):
                 )
         for port, tls in ((submissions, "--tls-on-connect"), (submission, "--tls")):
             for mechanism in ("PLAIN", "LOGIN"):
-                self.swaks(message, port, tls, "--from", ADA, "--auth", mechanism, "--auth-user", ADA, "--auth-password", PASSWORD)
+                # Telephones add a space to the name that they suggest.
+                self.swaks(message, port, tls, "--from", ADA, "--auth", mechanism, "--auth-user", f"{ADA} ", "--auth-password", PASSWORD)
         with smtplib.SMTP_SSL("localhost", submissions, "client.test", timeout=60, context=self.context()) as session:
             session.ehlo()
             self.assertEqual(session.mail(ADA)[0], 530)

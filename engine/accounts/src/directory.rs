@@ -1,21 +1,28 @@
 //! Address lookup: from a recipient's path to an account.
 //!
 //! An address is looked up in its canonical form, `local-part@domain` in lower case without quotes.
-//! The domain must be one of ours; `<postmaster>` without a domain is always accepted (RFC 5321
-//! section 4.5.1). If no account has the address, the directory tries three others in order. These
-//! are the part before the first `+` (RFC 5233 section 1), the postmaster, and the catch-all
-//! account of the domain.
+//! The domain must be one of ours. An address without a domain belongs to the first of them. If no
+//! account has the address, the directory tries three others in order. These are the part before
+//! the first `+` (RFC 5233 section 1), the administrator for the addresses of the postmaster (RFC
+//! 5321 section 4.5.1) and for reports of abuse (RFC 2142 section 4), and the catch-all account of
+//! the domain.
+//!
+//! A configuration may have no accounts. Then the mail for the administrator is kept in the
+//! *reserved account*, which has no password, and gets no mail at its own address. It gets no
+//! further mail once there is an administrator. It becomes a usual account when the configuration
+//! names its address and a password.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::iter;
 use core::net::IpAddr;
 
 use configuration::{Configuration, Forwarding, HostName, Quota, User};
 use dns::Name;
-use shards::{Daily, ShardedStore};
-use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+use shards::{Daily, KnownAccount, ShardedStore};
+use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal, ReversePath, is_administrative};
 use store::{AccountId, Recipient};
 
 use crate::entries;
@@ -27,7 +34,8 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 #[derive(Debug)]
 pub struct Directory {
     domains: Vec<LocalDomain>,
-    postmaster: Option<String>,
+    /// The address of the account that gets the mail for the administrator.
+    postmaster: String,
     administrators: Vec<String>,
     quota: Quota,
     /// Quotas of accounts with their own setting, by address.
@@ -83,7 +91,7 @@ impl Directory {
                 })
                 .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
-            postmaster: configuration.postmaster().map(|user| user.address.as_str().to_string()),
+            postmaster: configuration.postmaster().to_string(),
         }
     }
 
@@ -97,13 +105,19 @@ impl Directory {
         is_own: impl Fn(IpAddr) -> bool,
         path: &ForwardPath<'_>,
     ) -> Result<AccountId, RecipientRefusal> {
-        let ForwardPath::Mailbox(mailbox) = path else { return self.postmaster(store) };
-        let domain = match mailbox.domain {
-            smtp::Domain::Name(name) => self.domain(name),
-            smtp::Domain::Literal(address) => self.domains.first().filter(|_| is_own(address)),
-        };
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
-        let local_part = mailbox.plain_local_part(&mut plain);
+        let (local_part, domain) = match path {
+            ForwardPath::LocalPart(name) => (*name, self.domains.first()),
+            ForwardPath::Mailbox(mailbox) => {
+                let domain = match mailbox.domain {
+                    smtp::Domain::Name(name) => self.domain(name),
+                    smtp::Domain::Literal(address) => {
+                        self.domains.first().filter(|_| is_own(address))
+                    }
+                };
+                (mailbox.plain_local_part(&mut plain), domain)
+            }
+        };
         self.reader_of(store, local_part, domain.ok_or(RecipientRefusal::NotLocal)?)
     }
 
@@ -153,7 +167,10 @@ impl Directory {
         domain: &LocalDomain,
     ) -> Result<AccountId, RecipientRefusal> {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
-        let mut find = |local_part| store.find(canonical(local_part, &domain.name, &mut buffer)?);
+        let mut find = |local_part| {
+            let address = canonical(local_part, &domain.name, &mut buffer)?;
+            usual_account(store, address).map(|known| known.id)
+        };
         if let Some(account) = find(local_part) {
             return Ok(account);
         }
@@ -162,21 +179,23 @@ impl Directory {
             return Ok(account);
         }
         match &domain.catch_all {
-            _ if user.eq_ignore_ascii_case("postmaster") => self.postmaster(store),
+            _ if is_administrative(user) => self.postmaster(store),
             Some(address) => store.find(address).ok_or(RecipientRefusal::Unavailable),
             None => Err(RecipientRefusal::UnknownUser),
         }
     }
 
     /// The account for a login as `name`, which is an address or a local part in the first domain.
+    /// White space around it does not count.
     pub fn login(&self, store: &ShardedStore, name: &str) -> LoginAccount {
+        let name = name.trim();
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
             None => (name, self.domains.first().map_or("", |domain| &domain.name)),
         };
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
-        let known = store.find(address).and_then(|account| store.account(account));
+        let known = usual_account(store, address);
         LoginAccount {
             account: known.map(|known| known.id),
             name: known.map_or(address, |known| known.address).into(),
@@ -235,11 +254,26 @@ impl Directory {
         &self.administrators
     }
 
-    /// The postmaster's account.
+    /// The account that gets the mail for the administrator.
+    ///
+    /// Errors: the account could not be made.
     pub fn postmaster(&self, store: &ShardedStore) -> Result<AccountId, RecipientRefusal> {
-        let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
-        store.find(address).ok_or(RecipientRefusal::Unavailable)
+        store.find(&self.postmaster).ok_or(RecipientRefusal::Unavailable)
     }
+
+    /// The address of a sender, including the domain if the client left it out.
+    pub fn complete<'a>(&'a self, path: &ReversePath<'a>) -> impl Iterator<Item = &'a str> {
+        let domain = match path {
+            ReversePath::Named(ForwardPath::LocalPart(_)) => self.domains.first(),
+            _ => None,
+        };
+        iter::once(path.text()).chain(domain.into_iter().flat_map(|domain| ["@", &domain.name]))
+    }
+}
+
+/// The account with this address, unless it is the reserved account.
+fn usual_account<'s>(store: &'s ShardedStore, address: &str) -> Option<KnownAccount<'s>> {
+    store.account(store.find(address)?).filter(|known| !known.password_hash.is_empty())
 }
 
 /// The daily limits of a user, or the default ones.

@@ -15,15 +15,18 @@
 //! mail to a new account would bounce until the next start. After the minute, access to the
 //! existing mail is more important: the machine serves without the account.
 //!
-//! Invariant: `again_at` is set only while the last user of `users`, or the account for
-//! certificates, waits for the disk.
+//! If the configuration has no accounts, the reserved account is made, which keeps the mail to the
+//! administrator (`directory`). The console says where this mail is, as long as it cannot be read.
+//!
+//! Invariant: `again_at` is set only while the last user of `users`, or an account without a user,
+//! waits for the disk.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use compute::Compute;
-use configuration::{Password, User};
+use configuration::{Configuration, Password, User};
 use machine::{ConsoleLines, Entropy, Instant, Micros, Turn};
 use sasl::Derivation;
 use store::{AccountInfo, NewAccount, NewPassword, Outcome, Refusal, State, Store, WhyReadOnly};
@@ -62,14 +65,25 @@ pub struct ProvisioningContext<'c> {
 pub struct Provisioning {
     /// The accounts that do not exist or were not checked. The last one is the next.
     users: Vec<User>,
+    /// The address of the reserved account, until the account is made or not needed.
+    reserved: Option<String>,
+    /// Whether the configuration has no accounts.
+    needs_reserved: bool,
     deriving: Option<Box<Deriving>>,
-    /// The account that the store makes now, unless it is the account for certificates.
-    asked: Option<User>,
+    /// The account that the store makes now.
+    asked: Option<RequestedAccount>,
     /// Whether the store was asked to make the account for certificates. It is asked once.
     has_asked_for_certificates: bool,
     /// The time at which the disk is tried again. `tries` is the number of tries so far.
     again_at: Option<Instant>,
     tries: u32,
+}
+
+/// An account that the store was asked to make.
+enum RequestedAccount {
+    Of(User),
+    Reserved(String),
+    ForCertificates,
 }
 
 /// An account with a verifier that is being derived.
@@ -91,9 +105,14 @@ pub enum ProvisioningProgress {
 }
 
 impl Provisioning {
-    /// `users`: in the order of the configuration.
-    pub fn of(users: &[User]) -> Provisioning {
-        Provisioning { users: users.iter().rev().cloned().collect(), ..Provisioning::default() }
+    /// The accounts of a configuration, in its order.
+    pub fn of(configuration: &Configuration) -> Provisioning {
+        Provisioning {
+            users: configuration.users.iter().rev().cloned().collect(),
+            reserved: Some(configuration.reserved_address()),
+            needs_reserved: configuration.users.is_empty(),
+            ..Provisioning::default()
+        }
     }
 
     /// Whether accounts can be made now. Otherwise they wait for the disk.
@@ -139,22 +158,50 @@ impl Provisioning {
                 return ProvisioningProgress::Some;
             }
         }
+        if let Some(address) = self.reserved.take()
+            && self.is_reserved_account_missing(&address, cx)
+        {
+            return self.make_internal_account(
+                &address.clone(),
+                RequestedAccount::Reserved(address),
+                cx,
+            );
+        }
         if !self.has_asked_for_certificates
             && let Some(address) = cx.certificate_account
         {
             self.has_asked_for_certificates = true;
-            return self.make_certificate_account(address, cx);
+            return self.make_internal_account(address, RequestedAccount::ForCertificates, cx);
         }
         ProvisioningProgress::All
     }
 
+    /// Whether the reserved account is needed and does not exist. If it has mail or may get mail,
+    /// tells the operator how to read that mail.
+    fn is_reserved_account_missing(&self, address: &str, cx: &mut ProvisioningContext<'_>) -> bool {
+        let known = cx.store.find(address).and_then(|account| cx.store.account(account));
+        let (exists, has_password) =
+            (known.is_some(), known.is_some_and(|known| !known.password_hash().is_empty()));
+        let has_mail = known.is_some_and(|known| cx.store.usage(known.id()).mailboxes > 0);
+        if !has_password && (self.needs_reserved || has_mail) {
+            cx.console.print(format_args!(
+                "store: mail to postmaster and abuse from the time without users is kept in the \
+                 account {address}; to read it, add a user with this address and a password"
+            ));
+        }
+        self.needs_reserved && !exists
+    }
+
+    /// Makes an account without a password.
     #[cold]
     #[inline(never)]
-    fn make_certificate_account(
+    fn make_internal_account(
         &mut self,
         address: &str,
+        requested: RequestedAccount,
         cx: &mut ProvisioningContext<'_>,
     ) -> ProvisioningProgress {
+        self.asked = Some(requested);
         let continuation = Continuation { frame: ENGINE, entry: AccountsWaitPoint::Made.entry() };
         let account = NewAccount { address, aliases: &[], password_hash: "", verifier: "" };
         match cx.store.create_account(&account, cx.turn.wall, continuation) {
@@ -232,7 +279,7 @@ impl Provisioning {
                 )
             }
         };
-        self.asked = Some(user);
+        self.asked = Some(RequestedAccount::Of(user));
         match made {
             Ok(()) => ProvisioningProgress::Asked,
             Err(refusal) => self.refused(refusal, cx),
@@ -256,8 +303,11 @@ impl Provisioning {
         // If the last flush during opening has failed, only a restart helps.
         let is_lasting = cx.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
-        let address =
-            asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
+        let address = match &asked {
+            Some(RequestedAccount::Of(user)) => user.address.as_str(),
+            Some(RequestedAccount::Reserved(address)) => address,
+            Some(RequestedAccount::ForCertificates) | None => "the account for certificates",
+        };
         let console = &mut *cx.console;
         if refusal != Refusal::ReadOnly {
             console.print(format_args!("store: {address} cannot be set up: {refusal:?}"));
@@ -275,8 +325,11 @@ impl Provisioning {
             ));
         }
         match asked {
-            Some(user) => self.users.push(user),
-            None => self.has_asked_for_certificates = false,
+            Some(RequestedAccount::Of(user)) => self.users.push(user),
+            Some(RequestedAccount::Reserved(address)) => self.reserved = Some(address),
+            Some(RequestedAccount::ForCertificates) | None => {
+                self.has_asked_for_certificates = false;
+            }
         }
         self.again_at = Some(cx.turn.now + AGAIN);
         ProvisioningProgress::Some
@@ -284,10 +337,11 @@ impl Provisioning {
 }
 
 /// Whether the configured password is the last one that the account got from the configuration. A
-/// plain password is checked only if the owner has replaced it.
+/// plain password is checked only if the owner has replaced it. The reserved account has none yet.
 fn is_as_configured(known: &AccountInfo<'_>, password: &Password, compute: &mut Compute) -> bool {
     let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
     match password {
+        _ if before.is_empty() => false,
         Password::Plain(_) if known.replaced().is_empty() => true,
         Password::Plain(password) => compute.is_password_of(password, before),
         Password::Argon2id(hash) => hash == before,

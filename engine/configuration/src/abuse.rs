@@ -53,7 +53,7 @@ keys! {
         range: format!("up to {LISTS_MAX} names of at most {LIST_BYTES_MAX} characters"),
         example: r#"["zen.spamhaus.org"]"#,
         meaning: "DNS blocklists. Mail from a listed address is rejected (`554 5.7.1`) with the \
-            text of the list. Mail to the postmaster is accepted all the same.",
+            text of the list. Mail to `postmaster` and `abuse` is accepted all the same.",
     }
     "dnsbl_junk" {
         form: "list of domain names",
@@ -101,8 +101,8 @@ keys! {
             deferred (`450`) for this time. A sender is an envelope address together with a \
             network (/24 or /64), or with a domain for which SPF passes. If the message comes \
             again within a day, further mail from that network or domain is accepted at once, \
-            until none has come for 35 days. Mail to the postmaster, and from an address on a list \
-            of `dnswl`, is never deferred. This is kept in memory, so after a restart everything \
+            until none has come for 35 days. Mail to `postmaster` and `abuse`, and from an address \
+            on a list of `dnswl`, is never deferred. This is kept in memory, so after a restart everything \
             is deferred once more.",
     }
     "connections" {

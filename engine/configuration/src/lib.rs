@@ -53,6 +53,7 @@ pub use values::{HostName, InterfaceAddress, MailAddress, Prefix};
 pub use web::{POLICY_PATH, PolicyMode, WebSettings};
 
 use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use document::{Document, Item, Section};
 
@@ -198,11 +199,25 @@ impl Configuration {
         self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
     }
 
-    /// The account that gets mail to the postmaster of a domain in which no account has that
-    /// address. It is the first administrator, or the first account if there is no administrator.
-    /// RFC 5321 §4.5.1 requires that such mail is always accepted.
-    pub fn postmaster(&self) -> Option<&User> {
-        self.users.iter().find(|user| user.is_administrator).or_else(|| self.users.first())
+    /// The address of the account that gets mail to the postmaster and reports of abuse of a domain
+    /// in which no account has that address. It is the first administrator, or the first account if
+    /// there is no administrator, or the reserved account if there is no account. RFC 5321 §4.5.1
+    /// requires that such mail is always accepted.
+    pub fn postmaster(&self) -> String {
+        let user = self.users.iter().find(|user| user.is_administrator);
+        match user.or_else(|| self.users.first()) {
+            Some(user) => user.address.as_str().to_string(),
+            None => self.reserved_address(),
+        }
+    }
+
+    /// The address of the reserved account, in the first domain. The account has no password, and
+    /// keeps the mail to the administrator while the configuration has no accounts. No other
+    /// account is likely to want its name. So an administrator can have the address of the
+    /// postmaster later, and the reserved account can become a usual one, so that its mail is read.
+    pub fn reserved_address(&self) -> String {
+        let domain = self.domains.first().map_or("", HostName::as_str);
+        ["kept-for-postmaster@", domain].concat()
     }
 }
 

@@ -120,8 +120,9 @@ keys! {
         example: "true",
         meaning: "Whether the account is an administrator. An administrator replaces certificates, \
             and sees the queue of outgoing mail and holds or deletes messages in it. The first \
-            administrator (or else the first account) gets the mail to the postmaster, unless an \
-            account has that address or alias.",
+            administrator (or else the first account) gets the mail to `postmaster` and `abuse` in \
+            each domain, unless an account has that address or alias. Without any account, such \
+            mail is kept in an account that the console names.",
     }
 }
 

@@ -102,7 +102,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             return Err(SenderRefusal::TooOften);
         }
         let mut transaction = self.inbound.transactions.pop().ok_or(SenderRefusal::Busy)?;
-        transaction.reverse_path.push_str(mail.reverse_path.text());
+        transaction.reverse_path.extend(self.cx.directory.complete(&mail.reverse_path));
         transaction.posting.note(mail);
         transaction.declared = mail.declared_bytes;
         *self.transaction = Some(transaction);

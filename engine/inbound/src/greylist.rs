@@ -1,7 +1,7 @@
 //! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin of
 //! a message is the sender's domain if it authorizes the client by SPF, and otherwise the network
 //! of the client. So the SPF check must be complete before the first RCPT is answered
-//! (`spf_check`). Mail for the postmaster, and mail from a host on a `dnswl` list, is never
+//! (`spf_check`). Mail for the administrator, and mail from a host on a `dnswl` list, is never
 //! deferred.
 //!
 //! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
@@ -97,7 +97,7 @@ pub(super) fn check(
 fn applies_to(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
     let is_trusted = host.listings().is_some_and(Listings::is_trusted);
     host.cx.store.own.facts.is_greylisting()
-        && !path.is_postmaster()
+        && !path.is_for_administrator()
         && host.cx.inbound_policy_applies(host.caller)
         && !is_trusted
 }

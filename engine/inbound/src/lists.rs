@@ -3,7 +3,7 @@
 //!
 //! | the client is on | effect |
 //! |---|---|
-//! | a list of `dnsbl` | all recipients except the postmaster are refused (554 5.7.1) |
+//! | a list of `dnsbl` | all recipients except `postmaster` and `abuse` are refused (554 5.7.1) |
 //! | a list of `dnsbl_junk` | the client's mail goes to Junk, with the listing as the reason |
 //! | a list of `dnswl` | neither applies |
 //!

@@ -88,12 +88,10 @@ pub(super) fn check_sender(
 ) -> Result<(), SenderRefusal> {
     match (host.account(), path) {
         (None, _) | (_, ReversePath::Null) => Ok(()),
-        (Some(account), ReversePath::Mailbox(mailbox)) => {
-            match host.cx.recipient(&ForwardPath::Mailbox(*mailbox)) {
-                Ok(owner) if owner == account => Ok(()),
-                _ => Err(SenderRefusal::NotTheirs),
-            }
-        }
+        (Some(account), ReversePath::Named(path)) => match host.cx.recipient(path) {
+            Ok(owner) if owner == account => Ok(()),
+            _ => Err(SenderRefusal::NotTheirs),
+        },
     }
 }
 

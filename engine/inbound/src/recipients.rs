@@ -39,7 +39,7 @@ pub(super) fn may_answer(
 
 /// Whether the client's listings are known, or not needed. If not, begins or continues the lookup.
 fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
-    if path.is_postmaster() || host.inbound.lists.are_none() {
+    if path.is_for_administrator() || host.inbound.lists.are_none() {
         return true;
     }
     let SmtpHost { inbound, cx, caller, client, .. } = host;
@@ -67,7 +67,7 @@ pub(super) fn name(
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
     let path = &named.path;
-    if let Some(listings) = host.listings().filter(|_| !path.is_postmaster()) {
+    if let Some(listings) = host.listings().filter(|_| !path.is_for_administrator()) {
         if listings.is_not_looked_up() {
             // A limit has prevented the lookup. The client is looked up again with the next
             // recipient.
@@ -106,13 +106,17 @@ fn add_original_sender(
     path: &ForwardPath<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<bool, RecipientRefusal> {
-    let ForwardPath::Mailbox(mailbox) = path else { return Ok(false) };
-    let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
     let is_user = host.account().is_some();
     let cx = &*host.cx;
     let mut plain = [0; LOCAL_PART_BYTES_MAX];
-    let local_part = mailbox.plain_local_part(&mut plain);
-    if !srs::is_rewritten(local_part) || !cx.directory.serves(domain) {
+    let (local_part, is_ours) = match path {
+        ForwardPath::LocalPart(name) => (*name, true),
+        ForwardPath::Mailbox(mailbox) => {
+            let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
+            (mailbox.plain_local_part(&mut plain), cx.directory.serves(domain))
+        }
+    };
+    if !is_ours || !srs::is_rewritten(local_part) {
         return Ok(false);
     }
     let key = srs::SrsKey::new(cx.store.secret_of_paths());

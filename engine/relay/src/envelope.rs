@@ -181,8 +181,9 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
 fn read_recipient(number: u16, line: &str) -> Option<OutgoingRecipient> {
     let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
-    // A path with a source route is refused, since the client would leave the route out.
-    line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
+    // A path in another form, such as one with a source route, is refused, since the client would
+    // write it as a path of the usual form.
+    line.strip_prefix('<')?.strip_prefix(mailbox.text)?.strip_prefix('>')?;
     let mut recipient = OutgoingRecipient {
         number,
         address: String::from(mailbox.text),

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
-use smtp::{ForwardPath, Notify, Return, ReversePath};
+use smtp::{ForwardPath, Notify, Return};
 
 /// One message for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,11 +100,12 @@ pub(crate) fn is_parameter(text: &str) -> bool {
 
 /// Whether a text without angle brackets is a valid reverse path: an address, or empty.
 pub(crate) fn is_reverse_path(path: &str) -> bool {
-    // A source route is not valid here.
-    matches!(ReversePath::read(&alloc::format!("<{path}>")), Ok((read, "")) if read.text() == path)
+    path.is_empty() || is_forward_path(path)
 }
 
 /// Whether a text without angle brackets is a valid address at another server.
 pub(crate) fn is_forward_path(path: &str) -> bool {
+    // What a client of ours may write in another way than RFC 5321, such as a source route, is not
+    // valid here.
     matches!(ForwardPath::read(&alloc::format!("<{path}>")), Ok((ForwardPath::Mailbox(read), "")) if read.text == path)
 }

@@ -98,7 +98,7 @@ impl Engine {
         Engine {
             core,
             sending: Sending::new(core, machine.card().queues),
-            lifecycle: Lifecycle::new(core, &seed.configuration.users),
+            lifecycle: Lifecycle::new(core, &seed.configuration),
             server: start(seed, machine),
             relief: LoadShedder::default(),
             sizes,

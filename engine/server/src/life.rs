@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use accounts::{Provisioning, ProvisioningContext, ProvisioningProgress};
 use certificates::{Certificates, ReadSoFar, clock};
 use channel::Class;
-use configuration::User;
+use configuration::Configuration;
 use connections::{Handshakes, announce_share};
 use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Sending, Service};
@@ -83,10 +83,11 @@ pub enum Ending {
 }
 
 impl Lifecycle {
-    /// `users`: the users of the configuration. The first core makes their accounts.
-    pub(crate) fn new(core: CoreId, users: &[User]) -> Lifecycle {
+    /// The first core makes the accounts of the configuration.
+    pub(crate) fn new(core: CoreId, configuration: &Configuration) -> Lifecycle {
+        let is_first = core == CoreId::FIRST;
         let provisioning =
-            if core == CoreId::FIRST { Provisioning::of(users) } else { Provisioning::default() };
+            if is_first { Provisioning::of(configuration) } else { Provisioning::default() };
         Lifecycle { core, life: Life::Opening, provisioning, disk_trouble: DiskTrouble::default() }
     }
 

@@ -1,7 +1,8 @@
 //! The commands of a client: one line each, without its CRLF.
 //!
-//! The parser is more lenient than the grammar where real clients need it. Spaces may follow `MAIL
-//! FROM:` and `RCPT TO:`. White space may stand before the CRLF, as RFC 5321 section 4.1.1 asks.
+//! The parser is more lenient than the grammar where real clients need it. White space may follow
+//! `MAIL FROM:` and `RCPT TO:`, and stand before the CRLF, as RFC 5321 section 4.1.1 asks. EHLO and
+//! HELO may have any name. `path.rs` says what paths may be.
 //!
 //! Implements: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4
 //! (STARTTLS), RFC 4954 section 4 (AUTH).
@@ -11,15 +12,15 @@ use machine::UnixTime;
 use crate::dsn::{EnvelopeId, Notify, Original, Return};
 use crate::hold::Hold;
 use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient_parameters};
-use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
+use crate::path::{ForwardPath, PathError, ReversePath, split_at_byte, without_leading_space};
 
 /// A valid command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command<'a> {
-    /// HELO, and the client's name.
-    Hello(&'a str),
-    /// EHLO, and the client's name.
-    ExtendedHello(&'a str),
+    /// HELO, and the client's name, of any bytes.
+    Hello(&'a [u8]),
+    /// EHLO, and the client's name, of any bytes.
+    ExtendedHello(&'a [u8]),
     /// MAIL, and the hold that the client requests for the message.
     Mail(Mail<'a>, Option<Hold>),
     Recipient(RcptTo<'a>),
@@ -114,12 +115,12 @@ pub(crate) enum CommandError {
     NotUtf8,
     /// The command has superfluous, missing or malformed arguments.
     BadArguments,
-    /// EHLO or HELO without a valid name.
+    /// EHLO or HELO without a name, or with one that is too long.
     BadGreetingName,
-    /// A path is missing, or breaks the grammar.
-    BadPath,
-    /// A path beyond a limit.
-    PathTooLong,
+    /// The path of a sender is missing, breaks the grammar, or exceeds a limit.
+    BadSender(PathError),
+    /// The path of a recipient is missing, breaks the grammar, or exceeds a limit.
+    BadRecipient(PathError),
     /// A parameter's value is wrong.
     BadParameter,
     /// A parameter of an extension that was not announced.
@@ -133,16 +134,18 @@ pub(crate) enum CommandError {
 /// Parses a line. The session checks whether a non-ASCII recipient is allowed, since this depends
 /// on an earlier MAIL.
 pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
-    let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| CommandError::NotUtf8)?;
+    let line = line.trim_ascii_end();
+    if let Some(greeting) = greeting(line) {
+        return greeting;
+    }
+    let line = core::str::from_utf8(line).map_err(|_| CommandError::NotUtf8)?;
     let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
-    let arguments = without_leading_spaces(arguments);
+    let arguments = without_leading_space(arguments);
     match &uppercase(verb) {
         b"MAIL" => mail(arguments),
         b"RCPT" => recipient(arguments).map(Command::Recipient),
         b"DATA" => without_arguments(arguments, Command::Data),
         b"BDAT" => chunk(arguments),
-        b"EHLO" => greeting_name(arguments).map(Command::ExtendedHello),
-        b"HELO" => greeting_name(arguments).map(Command::Hello),
         b"QUIT" => without_arguments(arguments, Command::Quit),
         b"RSET" => without_arguments(arguments, Command::Reset),
         b"NOOP" => Ok(Command::Noop),
@@ -179,7 +182,7 @@ fn without_arguments<'a>(
 fn login(arguments: &str) -> Result<Command<'_>, CommandError> {
     let (mechanism, response) = match split_at_byte(arguments, b' ') {
         None => (arguments, None),
-        Some((mechanism, response)) => (mechanism, Some(without_leading_spaces(response))),
+        Some((mechanism, response)) => (mechanism, Some(without_leading_space(response))),
     };
     match mechanism {
         "" => Err(CommandError::BadArguments),
@@ -187,13 +190,34 @@ fn login(arguments: &str) -> Result<Command<'_>, CommandError> {
     }
 }
 
-fn greeting_name(arguments: &str) -> Result<&str, CommandError> {
-    if is_greeting_name(arguments) { Ok(arguments) } else { Err(CommandError::BadGreetingName) }
+/// The longest name in EHLO and HELO, as for a domain.
+const GREETING_NAME_BYTES_MAX: usize = 255;
+
+/// Parses EHLO or HELO. `None`: the line is another command.
+fn greeting(line: &[u8]) -> Option<Result<Command<'_>, CommandError>> {
+    let (verb, name) = line.split_at_checked("EHLO".len())?;
+    if !name.is_empty() && !name.starts_with(b" ") {
+        return None;
+    }
+    let name = greeting_name(name.trim_ascii_start());
+    match verb {
+        verb if verb.eq_ignore_ascii_case(b"EHLO") => Some(name.map(Command::ExtendedHello)),
+        verb if verb.eq_ignore_ascii_case(b"HELO") => Some(name.map(Command::Hello)),
+        _ => None,
+    }
+}
+
+/// A name of any bytes: clients send machine names that are not domains, in any character set. RFC
+/// 5321 section 4.1.4 forbids a server to refuse mail because of a name. The session keeps only
+/// bytes that are harmless in a header field (`ClientName`).
+fn greeting_name(name: &[u8]) -> Result<&[u8], CommandError> {
+    let is_valid = (1..=GREETING_NAME_BYTES_MAX).contains(&name.len());
+    if is_valid { Ok(name) } else { Err(CommandError::BadGreetingName) }
 }
 
 fn mail(arguments: &str) -> Result<Command<'_>, CommandError> {
     let path = after_keyword(arguments, "FROM:")?;
-    let (reverse_path, rest) = ReversePath::read(path).map_err(CommandError::from)?;
+    let (reverse_path, rest) = ReversePath::read(path).map_err(CommandError::BadSender)?;
     let parameters = mail_parameters(rest)?;
     if !parameters.smtputf8 && !reverse_path.text().is_ascii() {
         return Err(CommandError::NeedsSmtpUtf8);
@@ -212,43 +236,30 @@ fn mail(arguments: &str) -> Result<Command<'_>, CommandError> {
 
 fn recipient(arguments: &str) -> Result<RcptTo<'_>, CommandError> {
     let path = after_keyword(arguments, "TO:")?;
-    let (path, rest) = ForwardPath::read(path).map_err(CommandError::from)?;
+    let (path, rest) = ForwardPath::read(path).map_err(CommandError::BadRecipient)?;
     let RecipientParameters { notify, original } = recipient_parameters(rest)?;
     Ok(RcptTo { path, notify, original })
 }
 
-/// The text after a keyword such as `FROM:` and the spaces after it.
+/// The text after a keyword such as `FROM:` and the white space after it.
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, CommandError> {
     match arguments.split_at_checked(keyword.len()) {
         Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => {
-            Ok(without_leading_spaces(rest))
+            Ok(without_leading_space(rest))
         }
         _ => Err(CommandError::BadArguments),
     }
 }
 
-/// The text without leading spaces. Other white space is not allowed between words.
-fn without_leading_spaces(text: &str) -> &str {
-    let spaces = text.bytes().take_while(|&byte| byte == b' ').count();
-    text.get(spaces..).unwrap_or_default()
-}
-
 fn chunk<'a>(arguments: &str) -> Result<Command<'a>, CommandError> {
     let (size, place) = match split_at_byte(arguments, b' ') {
         None => (arguments, ChunkPlace::NotLast),
-        Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => {
+        Some((size, last)) if without_leading_space(last).eq_ignore_ascii_case("LAST") => {
             (size, ChunkPlace::Last)
         }
         Some(_) => return Err(CommandError::BadChunk),
     };
-    decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(CommandError::BadChunk)
-}
-
-impl From<PathError> for CommandError {
-    fn from(error: PathError) -> CommandError {
-        match error {
-            PathError::Malformed => CommandError::BadPath,
-            PathError::TooLong => CommandError::PathTooLong,
-        }
-    }
+    // Not even the number of bytes to discard is known if the size has more than 64 bits.
+    let bytes = decimal(size).filter(|_| size.parse::<u64>().is_ok());
+    bytes.map(|bytes| Command::Chunk { bytes, place }).ok_or(CommandError::BadChunk)
 }

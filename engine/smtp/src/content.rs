@@ -1,6 +1,12 @@
 //! Examines the bytes of a message as they arrive: undoes dot-stuffing, and finds the end of data
 //! and bare line ends.
 //!
+//! After DATA, a bare CR or LF has no safe meaning: some servers take it for a line end, and so
+//! find an end of data that others do not find. After BDAT, the client has said how long the chunk
+//! is, so a bare LF can only be a line end, and gets its CR ([`ContentRun::MissingCr`]). Exchange
+//! Online sends messages that have bare LF to servers that announce CHUNKING. A bare CR may be a
+//! line end or not, so it is refused after BDAT too.
+//!
 //! The bytes are cut into runs. For each piece that arrives, nearly all of it is one long
 //! [`ContentRun::Content`]: a slice of the received bytes, passed on without a copy. Only a line
 //! that begins with a dot ends a run early. Line ends are examined one by one only near a dot or a
@@ -64,6 +70,8 @@ pub(crate) enum ContentRun {
     /// This many bytes (perhaps none) that end in, or end before, a CR or an LF that is not part of
     /// a CRLF.
     BareLineEnd(usize, Position),
+    /// The next byte is a bare LF in a chunk: a CR is to be added before it.
+    MissingCr,
 }
 
 /// The next run of `bytes`, which is not empty.
@@ -108,12 +116,21 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> ContentRun {
         match (bytes.get(line_end), bytes.get(line_end + 1)) {
             (Some(b'\r'), Some(b'\n')) => {}
             (Some(b'\r'), None) => return ContentRun::Content(bytes.len(), Position::AfterCr),
+            (Some(b'\n'), _) if dots == Dots::Plain => return before_bare_lf(bytes, line_end),
             _ => return ContentRun::BareLineEnd(line_end + 1, Position::InLine),
         }
         from = line_end + 2;
         if dots == Dots::Stuffed && bytes.get(from) == Some(&b'.') {
             return ContentRun::Content(from, Position::LineStart);
         }
+    }
+}
+
+/// The run before the bare LF at `line_end` in a chunk.
+fn before_bare_lf(bytes: &[u8], line_end: usize) -> ContentRun {
+    match bytes.get(..line_end).and_then(|before| before.last()) {
+        Some(&last) => ContentRun::Content(line_end, Position::after(last)),
+        None => ContentRun::MissingCr,
     }
 }
 

@@ -7,8 +7,9 @@
 //! Invariants:
 //! - A session owns no buffer. The caller keeps the bytes that the session does not take, and
 //!   offers them again.
-//! - Only CRLF ends a line, and only CRLF.CRLF ends a message's data. Other bytes that some servers
-//!   take for a line end are refused. So no server can read one message as two (SMTP smuggling).
+//! - Only CRLF ends a command line, and only CRLF.CRLF ends a message's data. Other bytes that some
+//!   servers take for a line end are refused, or in a chunk of BDAT replaced by CRLF. So no server
+//!   can read one message as two (SMTP smuggling).
 //! - Every command gets exactly one reply, in order. A reply has at most [`REPLY_BYTES_MAX`] bytes.
 //! - A session ends each message that it began exactly once, by its end or its abort. It ends each
 //!   transaction exactly once.
@@ -48,6 +49,7 @@ pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{
     Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PATH_BYTES_MAX, PathError, ReversePath, SmtpMailbox,
+    is_administrative,
 };
 pub use reply::{BUSY, REPLY_BYTES_MAX, SPOKE_FIRST, TOO_MANY_CONNECTIONS};
 pub use session::{Session, SmtpWaitsFor};

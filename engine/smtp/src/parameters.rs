@@ -31,7 +31,7 @@ pub(crate) struct RecipientParameters<'a> {
 /// Reads the text after the path of MAIL.
 pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, CommandError> {
     let mut parameters = MailParameters::default();
-    for (keyword, value) in parameters_of(text)? {
+    for (keyword, value) in parameters_of(text) {
         let repeated = if keyword.eq_ignore_ascii_case("SIZE") {
             parameters.declared_bytes.replace(read(value, decimal)?).is_some()
         } else if keyword.eq_ignore_ascii_case("BODY") {
@@ -69,7 +69,7 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, CommandE
 /// Reads the text after the path of RCPT.
 pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>, CommandError> {
     let mut parameters = RecipientParameters::default();
-    for (keyword, value) in parameters_of(text)? {
+    for (keyword, value) in parameters_of(text) {
         let repeated = if keyword.eq_ignore_ascii_case("NOTIFY") {
             parameters.notify.replace(read(value, Notify::read)?).is_some()
         } else if keyword.eq_ignore_ascii_case("ORCPT") {
@@ -84,30 +84,12 @@ pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>
     Ok(parameters)
 }
 
-/// The keywords and values of `text`, which is empty or begins with a space.
-fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, CommandError> {
-    let parameter = |word| {
+/// The keywords and values of the text after a path. Some clients leave out the space before the
+/// first of them, after a closing bracket.
+fn parameters_of(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    text.split(' ').filter(|word| !word.is_empty()).map(|word| {
         split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)))
-    };
-    words(text).map(|words| words.map(parameter))
-}
-
-/// The words of `text`, which is empty or begins with a space.
-fn words(text: &str) -> Result<impl Iterator<Item = &str>, CommandError> {
-    if !text.is_empty() && !text.starts_with(' ') {
-        return Err(CommandError::BadPath);
-    }
-    let mut rest = text;
-    Ok(core::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let (word, after) = split_at_byte(rest, b' ').unwrap_or((rest, ""));
-            rest = after;
-            if !word.is_empty() {
-                return Some(word);
-            }
-        }
-        None
-    }))
+    })
 }
 
 fn read<'a, T>(value: Option<&'a str>, read: fn(&'a str) -> Option<T>) -> Result<T, CommandError> {

@@ -6,8 +6,19 @@
 //! - No path contains a control character, so it can be written into a header field unchanged.
 //! - A source route is skipped and never followed (section 3.3 and appendix C).
 //!
-//! The parser is more lenient than the grammar in one respect: dots may be anywhere in an unquoted
-//! local part. Large providers have assigned such addresses, and their mail must be accepted.
+//! The parser is more lenient than the grammar, since many devices and scripts cannot be changed:
+//!
+//! - Dots may be anywhere in an unquoted local part. Large providers have assigned such addresses.
+//! - The angle brackets may be missing or doubled, and spaces may stand inside them. A path without
+//!   them ends at a space.
+//! - A display name may precede the opening bracket: a quoted one, or any inside doubled brackets.
+//! - A dot after the domain, and apostrophes around the mailbox, are left out.
+//! - The domain may be missing.
+//!
+//! The grammar has none of these texts, so a path within the grammar keeps its meaning. A text has
+//! one mailbox, which all later checks see, or it is refused. Postfix takes the same texts by
+//! default (`strict_rfc821_envelopes = no`), except apostrophes, and a display name that a space
+//! separates from a single pair of brackets.
 //!
 //! Implements: RFC 5321 sections 4.1.2 and 4.1.3; RFC 6531 section 3.3 (non-ASCII).
 
@@ -28,8 +39,8 @@ pub enum ReversePath<'a> {
     /// `<>`: no sender. Failure reports have this path, so that a report never causes another
     /// report.
     Null,
-    /// A mailbox.
-    Mailbox(SmtpMailbox<'a>),
+    /// A path that names a sender.
+    Named(ForwardPath<'a>),
 }
 
 impl<'a> ReversePath<'a> {
@@ -39,25 +50,24 @@ impl<'a> ReversePath<'a> {
         if let Some(rest) = text.strip_prefix("<>") {
             return Ok((ReversePath::Null, rest));
         }
-        let (mailbox, rest) = mailbox(text)?;
-        Ok((ReversePath::Mailbox(mailbox), rest))
+        ForwardPath::read(text).map(|(path, rest)| (ReversePath::Named(path), rest))
     }
 
     /// The path without its angle brackets; empty for the null path.
     pub fn text(&self) -> &'a str {
         match self {
             ReversePath::Null => "",
-            ReversePath::Mailbox(mailbox) => mailbox.text,
+            ReversePath::Named(path) => path.text(),
         }
     }
 }
 
-/// The address of a recipient.
+/// The address of a recipient, or of a sender that is not the null path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardPath<'a> {
-    /// `<Postmaster>` in upper or lower case, without a domain: the postmaster of this server (RFC
-    /// 5321 section 4.5.1).
-    Postmaster,
+    /// An unquoted local part without a domain. It belongs to this server's first domain, as the
+    /// name in a login does. RFC 5321 section 4.5.1 requires this for `<Postmaster>`.
+    LocalPart(&'a str),
     /// A mailbox, local or remote.
     Mailbox(SmtpMailbox<'a>),
 }
@@ -66,23 +76,37 @@ impl<'a> ForwardPath<'a> {
     /// Reads the path at the start of `text`, including its angle brackets, and returns the text
     /// after it.
     pub fn read(text: &'a str) -> Result<(ForwardPath<'a>, &'a str), PathError> {
-        const POSTMASTER: &str = "<postmaster>";
-        match text.split_at_checked(POSTMASTER.len()) {
-            Some((path, rest)) if path.eq_ignore_ascii_case(POSTMASTER) => {
-                Ok((ForwardPath::Postmaster, rest))
-            }
-            _ => mailbox(text).map(|(mailbox, rest)| (ForwardPath::Mailbox(mailbox), rest)),
+        let mut inner = without_display_name(text, split_quoted);
+        let mut brackets = 0;
+        while brackets < BRACKETS_MAX
+            && let Some(opened) = inner.strip_prefix('<')
+        {
+            brackets += 1;
+            inner = without_display_name(without_leading_space(opened), split_word);
         }
+        let (path, mut rest) = path(inner)?;
+        for _ in 0..brackets {
+            rest = without_leading_space(rest).strip_prefix('>').ok_or(PathError::Malformed)?;
+        }
+        if brackets == 0 && !may_lack_brackets(&path, rest) {
+            return Err(PathError::Malformed);
+        }
+        // A path without brackets is no longer than one that has them.
+        let bytes = text.len() - rest.len() + if brackets == 0 { "<>".len() } else { 0 };
+        if bytes > PATH_BYTES_MAX {
+            return Err(PathError::TooLong);
+        }
+        Ok((path, rest))
     }
 
-    /// Whether the path is the postmaster of any domain. A postmaster must be reachable by every
-    /// client (RFC 5321 section 4.5.1).
-    pub fn is_postmaster(&self) -> bool {
+    /// Whether mail for the path must be accepted from every client: it goes to the postmaster (RFC
+    /// 5321 section 4.5.1) or to the address for reports of abuse (RFC 2142 section 4), of any
+    /// domain.
+    pub fn is_for_administrator(&self) -> bool {
         match self {
-            ForwardPath::Postmaster => true,
+            ForwardPath::LocalPart(name) => is_administrative(name),
             ForwardPath::Mailbox(mailbox) => {
-                let mut plain = [0; LOCAL_PART_BYTES_MAX];
-                mailbox.plain_local_part(&mut plain).eq_ignore_ascii_case("postmaster")
+                is_administrative(mailbox.plain_local_part(&mut [0; LOCAL_PART_BYTES_MAX]))
             }
         }
     }
@@ -90,10 +114,16 @@ impl<'a> ForwardPath<'a> {
     /// The path without its angle brackets.
     pub fn text(&self) -> &'a str {
         match self {
-            ForwardPath::Postmaster => "postmaster",
+            ForwardPath::LocalPart(name) => name,
             ForwardPath::Mailbox(mailbox) => mailbox.text,
         }
     }
+}
+
+/// Whether the administrator gets the mail of this local part (without quoting): that of the
+/// postmaster, or that for reports of abuse.
+pub fn is_administrative(local_part: &str) -> bool {
+    ["postmaster", "abuse"].iter().any(|name| local_part.eq_ignore_ascii_case(name))
 }
 
 /// A mailbox: a local part and a domain.
@@ -155,30 +185,54 @@ pub enum PathError {
     TooLong,
 }
 
-/// Whether `text` may follow EHLO or HELO. The name may break the grammar of domains. Clients send
-/// machine names that are not domains, and RFC 5321 section 4.1.4 forbids a server to refuse mail
-/// because of a name. A name that cannot be written into a `Received:` field is refused.
-pub(crate) fn is_greeting_name(text: &str) -> bool {
-    (1..=DOMAIN_BYTES_MAX).contains(&text.len())
-        && text.bytes().all(|byte| {
-            byte.is_ascii_graphic()
-                && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b'"' | b'\\')
-        })
+/// A program that was configured with an address in brackets puts further brackets around it.
+const BRACKETS_MAX: usize = 2;
+
+/// The text after a display name, if `text` begins with one: words, and then an opening bracket.
+fn without_display_name(text: &str, split_word: fn(&str) -> Option<(&str, &str)>) -> &str {
+    let mut rest = text;
+    while let Some((_, after)) = split_word(rest) {
+        rest = without_leading_space(after);
+    }
+    if rest.starts_with('<') { rest } else { text }
 }
 
-/// The mailbox in the angle brackets at the start of `path`, and the text after them.
-fn mailbox(path: &str) -> Result<(SmtpMailbox<'_>, &str), PathError> {
-    let text = without_source_route(path.strip_prefix('<').ok_or(PathError::Malformed)?)?;
-    let (local_part, after) = split_local_part(text).ok_or(PathError::Malformed)?;
-    let after = after.strip_prefix('@').ok_or(PathError::Malformed)?;
-    let (domain_text, rest) = split_at_byte(after, b'>').ok_or(PathError::Malformed)?;
-    let domain = domain(domain_text)?;
-    if local_part.len() > LOCAL_PART_BYTES_MAX || path.len() - rest.len() > PATH_BYTES_MAX {
-        return Err(PathError::TooLong);
+/// Whether a path needs no brackets: it ends before `rest`. A parameter alone, such as `SIZE=1`, is
+/// no path.
+fn may_lack_brackets(path: &ForwardPath<'_>, rest: &str) -> bool {
+    let is_parameter = matches!(path, ForwardPath::LocalPart(name) if name.contains('='));
+    !is_parameter && (rest.is_empty() || rest.starts_with(' '))
+}
+
+/// The path at the start of `text`, which has neither brackets nor a display name, and the text
+/// after the path.
+fn path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
+    let has_route = text.starts_with('@');
+    let text = without_source_route(text)?;
+    let (mut local_part, after) = split_word(text).ok_or(PathError::Malformed)?;
+    let Some(after) = after.strip_prefix('@') else {
+        return match local_part {
+            _ if has_route || local_part.starts_with('"') => Err(PathError::Malformed),
+            _ if local_part.len() > LOCAL_PART_BYTES_MAX => Err(PathError::TooLong),
+            _ => Ok((ForwardPath::LocalPart(local_part), after)),
+        };
+    };
+    let (domain_text, domain, mut rest) = split_domain(after)?;
+    // No domain contains an apostrophe, so this one ends a quotation.
+    if let Some(after) = rest.strip_prefix('\'') {
+        local_part = local_part.strip_prefix('\'').ok_or(PathError::Malformed)?;
+        rest = after;
     }
-    let length = local_part.len() + 1 + domain_text.len();
-    let text = text.get(..length).ok_or(PathError::Malformed)?;
-    Ok((SmtpMailbox { text, local_part, domain }, rest))
+    let start = text.len() - after.len() - "@".len() - local_part.len();
+    let end = text.len() - after.len() + domain_text.len();
+    let text = text.get(start..end).ok_or(PathError::Malformed)?;
+    match local_part.len() {
+        0 => Err(PathError::Malformed),
+        1..=LOCAL_PART_BYTES_MAX => {
+            Ok((ForwardPath::Mailbox(SmtpMailbox { text, local_part, domain }), rest))
+        }
+        _ => Err(PathError::TooLong),
+    }
 }
 
 /// Skips a source route: `@one.example,@two.example:ada@three.example` becomes `ada@three.example`.
@@ -188,19 +242,29 @@ fn without_source_route(path: &str) -> Result<&str, PathError> {
     }
     let (route, mailbox) = split_at_byte(path, b':').ok_or(PathError::Malformed)?;
     for hop in route.split(',') {
-        domain(hop.strip_prefix('@').ok_or(PathError::Malformed)?)?;
+        match split_domain(hop.strip_prefix('@').ok_or(PathError::Malformed)?)? {
+            (_, _, "") => {}
+            _ => return Err(PathError::Malformed),
+        }
     }
     Ok(mailbox)
 }
 
-/// The local part at the start of `text`, and the text after it.
-fn split_local_part(text: &str) -> Option<(&str, &str)> {
-    let bytes = text.as_bytes();
-    let length = match bytes.first() {
-        Some(b'"') => quoted_length(bytes)?,
-        _ => bytes.iter().take_while(|&&byte| is_in_class(byte, ATOM)).count(),
-    };
+/// The local part at the start of `text`, which is also a word of a display name, and the text
+/// after it.
+fn split_word(text: &str) -> Option<(&str, &str)> {
+    if text.starts_with('"') {
+        return split_quoted(text);
+    }
+    let length = text.bytes().take_while(|&byte| is_in_class(byte, ATOM)).count();
     text.split_at_checked(length).filter(|_| length > 0)
+}
+
+/// The quoted string at the start of `text`, and the text after it.
+fn split_quoted(text: &str) -> Option<(&str, &str)> {
+    text.starts_with('"')
+        .then(|| quoted_length(text.as_bytes()))?
+        .and_then(|length| text.split_at_checked(length))
 }
 
 /// The length of the quoted string at the start of `text`, including its quotation marks.
@@ -218,14 +282,25 @@ fn quoted_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-fn domain(text: &str) -> Result<Domain<'_>, PathError> {
-    if let Some(literal) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return address_literal(literal).map(Domain::Literal).ok_or(PathError::Malformed);
+/// The domain at the start of `text`: its text without a dot after it, what it means, and the text
+/// after it and its dot.
+fn split_domain(text: &str) -> Result<(&str, Domain<'_>, &str), PathError> {
+    if let Some(after) = text.strip_prefix('[') {
+        let (literal, rest) = split_at_byte(after, b']').ok_or(PathError::Malformed)?;
+        let domain = address_literal(literal).ok_or(PathError::Malformed)?;
+        return Ok((text.get(..literal.len() + 2).unwrap_or(text), Domain::Literal(domain), rest));
     }
-    if text.len() > DOMAIN_BYTES_MAX {
+    let is_inside = |byte: &u8| *byte == b'.' || is_in_class(*byte, LABEL);
+    let length = text.bytes().take_while(is_inside).count();
+    let (name, rest) = text.split_at_checked(length).ok_or(PathError::Malformed)?;
+    let name = name.strip_suffix('.').unwrap_or(name);
+    if name.len() > DOMAIN_BYTES_MAX {
         return Err(PathError::TooLong);
     }
-    if are_labels(text.as_bytes()) { Ok(Domain::Name(text)) } else { Err(PathError::Malformed) }
+    if !are_labels(name.as_bytes()) {
+        return Err(PathError::Malformed);
+    }
+    Ok((name, Domain::Name(name), rest))
 }
 
 /// Parses an address literal (RFC 5321 section 4.1.3). The only registered tag is `IPv6`.
@@ -251,6 +326,14 @@ fn are_labels(text: &[u8]) -> bool {
         }
     }
     (1..=LABEL_BYTES_MAX).contains(&label_bytes)
+}
+
+/// White space around paths.
+const SPACE: [char; 2] = [' ', '\t'];
+
+/// The text without leading white space.
+pub(crate) fn without_leading_space(text: &str) -> &str {
+    text.trim_start_matches(SPACE)
 }
 
 /// The text before the first `byte`, which is ASCII, and the text after it.

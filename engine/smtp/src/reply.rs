@@ -15,6 +15,7 @@ use crate::actions::{
 };
 use crate::command::CommandError;
 use crate::hold::DateTime;
+use crate::path::PathError;
 
 /// The longest reply, in bytes: the reply to EHLO, with a name of 255 bytes.
 pub const REPLY_BYTES_MAX: usize = 576;
@@ -101,8 +102,16 @@ pub(crate) fn fault(fault: CommandError) -> Reply {
         CommandError::NotUtf8 => b"500 5.5.2 Line is not valid UTF-8\r\n",
         CommandError::BadArguments => b"501 5.5.4 Invalid arguments\r\n",
         CommandError::BadGreetingName => b"501 5.5.4 Send your host name or an address literal\r\n",
-        CommandError::BadPath => b"501 5.1.3 Invalid address, must be <local-part@domain>\r\n",
-        CommandError::PathTooLong => b"501 5.1.3 Address is too long\r\n",
+        CommandError::BadSender(PathError::Malformed) => {
+            b"501 5.1.7 Invalid sender address, must be <local-part@domain>\r\n"
+        }
+        CommandError::BadSender(PathError::TooLong) => b"501 5.1.7 Sender address is too long\r\n",
+        CommandError::BadRecipient(PathError::Malformed) => {
+            b"501 5.1.3 Invalid recipient address, must be <local-part@domain>\r\n"
+        }
+        CommandError::BadRecipient(PathError::TooLong) => {
+            b"501 5.1.3 Recipient address is too long\r\n"
+        }
         CommandError::BadParameter => b"501 5.5.4 Invalid parameter value\r\n",
         CommandError::UnknownParameter => b"555 5.5.4 Unsupported parameter\r\n",
         CommandError::NeedsSmtpUtf8 => RECIPIENT_NEEDS_SMTPUTF8,

@@ -15,7 +15,7 @@
 //! `smtpd_forbid_bare_newline = reject` and that code. Some servers take the bytes after it for a
 //! second command, so the session ignores these bytes. A message with a bare CR or LF is refused
 //! (554), and read to its end (CRLF.CRLF). After that the session continues, since both sides agree
-//! on that end.
+//! on that end. Only a bare LF in a chunk becomes a line end (`content.rs`).
 //!
 //! Implements: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
@@ -210,7 +210,7 @@ impl Session {
             idle_commands: 0,
             refused_recipients: 0,
             transaction: None,
-            client_name: ClientName::from(""),
+            client_name: ClientName::from(&b""[..]),
             identity: ClientIdentity::Unknown,
             failed_logins: 0,
             exchange: None,

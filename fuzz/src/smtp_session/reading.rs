@@ -119,6 +119,20 @@ fn has_bare_line_end(message: &[u8]) -> bool {
     false
 }
 
+/// A message of chunks, in which each bare LF has got its CR.
+fn with_line_ends(message: &[u8]) -> Vec<u8> {
+    let mut before = 0;
+    let mut ended = Vec::new();
+    for &byte in message {
+        if byte == b'\n' && before != b'\r' {
+            ended.push(b'\r');
+        }
+        ended.push(byte);
+        before = byte;
+    }
+    ended
+}
+
 /// The state of a conversation as the reader knows it.
 struct Reading<'a> {
     reader: Reader<'a>,
@@ -242,7 +256,7 @@ impl Reading<'_> {
         if !is_last && is_taken {
             return self.replies.pop_front().is_some_and(|reply| self.goes_on_after(&reply));
         }
-        let message = std::mem::take(&mut self.chunks);
+        let message = with_line_ends(&std::mem::take(&mut self.chunks));
         let stored_before = self.stored.len();
         let goes_on = self.answered(message, sent, message_bytes_max, world);
         assert!(
@@ -316,7 +330,7 @@ fn chunk_arguments(line: &[u8]) -> Option<(u64, bool)> {
     let (size, rest) = text.split_once(' ').unwrap_or((text, ""));
     let is_number =
         (1..=20).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit());
-    let size = is_number.then(|| size.parse().unwrap_or(u64::MAX))?;
+    let size = size.parse().ok().filter(|_| is_number)?;
     match rest.trim_start_matches(' ') {
         last if last.eq_ignore_ascii_case("LAST") => Some((size, true)),
         "" if !text.contains(' ') => Some((size, false)),

@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// EHLO and HELO begin the session again (RFC 5321 section 4.1.4).
-    fn greeting_arrived(&mut self, name: &str, greeted: Greeted, actions: &mut impl Actions) {
+    fn greeting_arrived(&mut self, name: &[u8], greeted: Greeted, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.greeted = greeted;
         self.client_name = ClientName::from(name);

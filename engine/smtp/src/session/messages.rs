@@ -57,15 +57,19 @@ impl Session {
         let mut taken = 0;
         while let Some(rest) = within.get(taken..).filter(|rest| !rest.is_empty()) {
             let run = next_run(chunk.position, rest, Dots::Plain);
-            let offered = run_bytes(run);
-            let count = self.run_arrived(&mut chunk, run, rest, actions);
-            taken += count;
-            bytes_left = bytes_left.saturating_sub(count as u64);
+            let has_room = if run == ContentRun::MissingCr {
+                self.content_arrived(&mut chunk, b"\r", Position::AfterCr, actions) > 0
+            } else {
+                let count = self.run_arrived(&mut chunk, run, rest, actions);
+                taken += count;
+                bytes_left = bytes_left.saturating_sub(count as u64);
+                count == run_bytes(run)
+            };
             if self.end_if_flood(&chunk, actions) {
                 return InputProgress::AndGoOn(taken);
             }
             self.expect = Expect::ChunkData { chunk, bytes_left, place };
-            if count < offered {
+            if !has_room {
                 return InputProgress::AndWait(taken, SmtpWaitsFor::MessageRoom);
             }
         }
@@ -102,7 +106,7 @@ impl Session {
                 incoming.position = position;
             }
             ContentRun::Dropped(_, position) => incoming.position = position,
-            ContentRun::End(_) => {}
+            ContentRun::End(_) | ContentRun::MissingCr => {}
         }
         run_bytes(run)
     }
@@ -269,5 +273,6 @@ fn run_bytes(run: ContentRun) -> usize {
         | ContentRun::Dropped(count, _)
         | ContentRun::BareLineEnd(count, _)
         | ContentRun::End(count) => count,
+        ContentRun::MissingCr => 0,
     }
 }

@@ -1,5 +1,9 @@
 //! BDAT: a chunk is read even if it is refused, and its bytes are never taken for commands.
 
+use std::string::String;
+
+use proptest::prelude::*;
+
 use super::world::Conversation;
 use crate::MessageRefusal;
 
@@ -37,6 +41,69 @@ fn line_end_may_be_cut_between_chunks() {
     let mut talk = Conversation::addressed();
     talk.exchange(&[("BDAT 2\r\na\r", CHUNK_TAKEN), ("BDAT 2 LAST\r\n\nb", STORED)]);
     assert_eq!(talk.world.messages, [b"a\r\nb"]);
+}
+
+/// The message in which each bare LF has its CR.
+fn with_line_ends(message: &str) -> String {
+    message.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+#[test]
+fn bare_lf_in_a_chunk_becomes_a_line_end() {
+    for message in
+        ["\n", "a\nb", "\n.\n", "\n\n", "a\r\n\nb", "a\n\r\nb\n", "a\n.\r\n..\n.", "\r\n\n\r\n"]
+    {
+        for first in 0..=message.len() {
+            for second in first..=message.len() {
+                let chunks = [&message[..first], &message[first..second], &message[second..]];
+                let mut talk = Conversation::addressed();
+                (talk.world.message_room, talk.message_room_step) = (0, 1);
+                for (chunk, last) in chunks.iter().zip(["", "", " LAST"]) {
+                    talk.says(std::format!("BDAT {}{last}\r\n{chunk}", chunk.len()));
+                }
+                talk.says("NOOP\r\n");
+                assert_eq!(
+                    talk.replies(),
+                    std::format!("{CHUNK_TAKEN}{CHUNK_TAKEN}{STORED}{OK}"),
+                    "{chunks:?}"
+                );
+                assert_eq!(talk.world.messages, [with_line_ends(message).as_bytes()], "{chunks:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn added_line_ends_count_against_the_limit() {
+    const TOO_BIG: &str = "552 5.3.4 Message size exceeds the limit\r\n";
+    for (length, reply) in [(999, STORED), (1_000, TOO_BIG)] {
+        let mut talk = Conversation::addressed();
+        let chunk = "x".repeat(length - 1) + "\n";
+        talk.says(std::format!("BDAT {length} LAST\r\n{chunk}NOOP\r\n"));
+        assert_eq!(talk.replies(), std::format!("{reply}{OK}"), "{length}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn chunks_give_their_text_with_crlf_line_ends(
+        text in "(\r\n|\n|[.ab]|a{30}){0,40}",
+        pieces in proptest::collection::vec(0usize..40, 0..6),
+        room in 1usize..9,
+    ) {
+        let mut talk = Conversation::addressed();
+        talk.world.settings.message_bytes_max = 10_000;
+        (talk.world.message_room, talk.message_room_step) = (0, room);
+        let mut rest = text.as_str();
+        for piece in pieces {
+            let (chunk, after) = rest.split_at(piece.min(rest.len()));
+            talk.says(std::format!("BDAT {}\r\n{chunk}", chunk.len()));
+            rest = after;
+        }
+        talk.says(std::format!("BDAT {} LAST\r\n{rest}", rest.len()));
+        prop_assert!(talk.replies().ends_with(STORED));
+        prop_assert_eq!(&talk.world.messages, &[with_line_ends(&text).into_bytes()]);
+    }
 }
 
 #[test]
@@ -83,6 +150,8 @@ fn invalid_bdat_size_ends_the_session() {
         "BDAT 1 LAS\r\n",
         "BDAT 1 LAST x\r\n",
         "BDAT 100000000000000000000\r\n",
+        "BDAT 99999999999999999999 LAST\r\n",
+        "BDAT 18446744073709551616 LAST\r\n",
     ] {
         let mut talk = Conversation::addressed();
         talk.says(command);

@@ -1,7 +1,10 @@
 //! Tests of valid and invalid addresses.
 
 use core::net::IpAddr;
-use std::string::ToString;
+use std::format;
+use std::string::{String, ToString};
+
+use proptest::prelude::*;
 
 use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PathError, ReversePath, SmtpMailbox};
 
@@ -56,8 +59,6 @@ fn invalid_mailbox_does_not_parse() {
         "<",
         ">",
         "<>",
-        "ada@example.org",
-        "<ada>",
         "<ada@>",
         "<@example.org>",
         "<ada@example.org",
@@ -65,7 +66,6 @@ fn invalid_mailbox_does_not_parse() {
         "<a@b c>",
         "<a@b@c>",
         "<a@.b>",
-        "<a@b.>",
         "<a@b..c>",
         "<\"a@b>",
         "<\"a\"b@c>",
@@ -116,12 +116,153 @@ fn null_path_is_valid_only_as_sender() {
 }
 
 #[test]
-fn postmaster_needs_no_domain_and_ignores_case() {
-    for text in ["<Postmaster>", "<postmaster>", "<POSTMASTER>"] {
-        assert_eq!(ForwardPath::read(text).unwrap().0, ForwardPath::Postmaster);
+fn paths_of_careless_clients_name_their_mailbox() {
+    for text in [
+        "ada@example.org",
+        "'ada@example.org'",
+        "ada@example.org.",
+        "@one.example:ada@example.org",
+        "<ada@example.org.>",
+        "<'ada@example.org'>",
+        "<'ada@example.org.'>",
+        "< ada@example.org\t>",
+        "<<ada@example.org>>",
+        "<Ada L. <ada@example.org>>",
+        "<\"Ada\" <ada@example.org> >",
+        "\"Ada\" <ada@example.org>",
+        "\"Ada\"<ada@example.org>",
+        "\"bob@example.org\" <ada@example.org>",
+        "\"a \\\"<b\" \"c\" <ada@example.org>",
+    ] {
+        for rest in ["", " SIZE=1", " AUTH=<>"] {
+            let command = format!("{text}{rest}");
+            let (ForwardPath::Mailbox(mailbox), after) = ForwardPath::read(&command).unwrap()
+            else {
+                panic!("{text} has a domain");
+            };
+            assert_eq!((mailbox.text, after), ("ada@example.org", rest), "{command}");
+            assert_eq!(mailbox.local_part, "ada");
+            assert_eq!(mailbox.domain, Domain::Name("example.org"));
+            let (sender, _) = ReversePath::read(&command).unwrap();
+            assert_eq!(sender, ReversePath::Named(ForwardPath::Mailbox(mailbox)));
+        }
     }
-    assert!(matches!(ForwardPath::read("<postmaster@a>").unwrap().0, ForwardPath::Mailbox(_)));
-    assert!(ReversePath::read("<postmaster>").is_err());
+    assert_eq!(mailbox("a@[192.0.2.1]").unwrap().text, "a@[192.0.2.1]");
+    assert_eq!(mailbox("\"a b\"@c").unwrap().local_part, "\"a b\"");
+    assert_eq!(mailbox("<'ada'@c>").unwrap().local_part, "'ada'");
+}
+
+#[test]
+fn path_without_a_domain_is_a_local_part() {
+    for (text, name) in [
+        ("<Postmaster>", "Postmaster"),
+        ("postmaster", "postmaster"),
+        ("<<scanner>>", "scanner"),
+        ("\"Scanner\" <scanner>", "scanner"),
+        ("<SIZE=1>", "SIZE=1"),
+    ] {
+        assert_eq!(ForwardPath::read(text), Ok((ForwardPath::LocalPart(name), "")), "{text}");
+    }
+    let longest = "l".repeat(LOCAL_PART_BYTES_MAX);
+    assert!(ForwardPath::read(&longest).is_ok());
+    assert_eq!(ForwardPath::read(&format!("<{longest}l>")), Err(PathError::TooLong));
+}
+
+#[test]
+fn path_of_doubtful_meaning_is_refused() {
+    for text in [
+        "SIZE=1",
+        "\"scanner\"",
+        "\"ada@example.org\"",
+        "bob@example.org>",
+        "<bob@example.org",
+        "<bob@example.org>>",
+        "<<bob@example.org>",
+        "<<<bob@example.org>>>",
+        "\"Bob\" <>",
+        "<<>>",
+        "\"Bob\" bob@example.org",
+        "bob@example.org,eve@example.org",
+        "<bob@example.org,eve@example.org>",
+        "bob@example.org;",
+        "<bob@example.org..>",
+        "<bob@[192.0.2.1].>",
+        "<bob smith@example.org>",
+        "<bob@'example.org'>",
+        "<bob@example.org'>",
+        "<'@example.org'>",
+        "<''bob@example.org''>",
+        "<\"bob@example.org\" bob@example.org>",
+        "mailto:bob@example.org",
+        "bob @example.org",
+    ] {
+        assert!(!matches!(ForwardPath::read(text), Ok((_, ""))), "{text}");
+    }
+    // The second path is the client's error: no parameter has that form.
+    for text in ["<bob@example.org><eve@example.org>", "bob@example.org <eve@example.org>"] {
+        let (ForwardPath::Mailbox(mailbox), rest) = ForwardPath::read(text).unwrap() else {
+            panic!("{text}");
+        };
+        assert_eq!((mailbox.text, rest.trim()), ("bob@example.org", "<eve@example.org>"));
+    }
+    // A display name hides neither a sender nor a parameter.
+    let hiding = [
+        "scanner AUTH=<bob@example.org>",
+        "\"scanner\" AUTH=<bob@example.org>",
+        "ada@example.org AUTH=<bob@example.org>",
+    ];
+    for text in hiding {
+        let read = ReversePath::read(text).map(|(path, _)| path.text());
+        assert!(!matches!(read, Ok("" | "bob@example.org")), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn administrator_is_reached_by_two_names_in_any_case() {
+    for text in ["<Postmaster>", "abuse", "<ABUSE@a>", "<\"post\\master\"@a>", "<postmaster@[::1]>"]
+    {
+        let text = text.replace("[::1]", "[IPv6:::1]");
+        assert!(ForwardPath::read(&text).unwrap().0.is_for_administrator(), "{text}");
+    }
+    for text in ["<abuser>", "<abuse+x@a>", "<a@postmaster>"] {
+        assert!(!ForwardPath::read(text).unwrap().0.is_for_administrator(), "{text}");
+    }
+}
+
+/// A path within the grammar of RFC 5321, and its local part and domain.
+fn grammatical() -> impl Strategy<Value = (String, String, String)> {
+    let route = "|@[a-c]{1,3}(\\.x1)?(,@\\[192\\.0\\.2\\.1\\])?:";
+    let local_part =
+        "[a-c'=!+\u{e4}]{1,5}(\\.[a-c'*]{1,5}){0,2}|\"([a-c @<>':]|\\\\[a\"\\\\ ]){0,8}\"";
+    let domain = "[a-c\u{e4}]{1,4}(\\.[a-c][a-c1-3-]{0,3}[a-c]){0,2}|\\[IPv6:::1\\]";
+    (route, local_part, domain).prop_map(|(route, local_part, domain)| {
+        (format!("<{route}{local_part}@{domain}>"), local_part, domain)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn grammatical_path_keeps_its_meaning(
+        (text, local_part, domain) in grammatical(), rest in "| [A-Z=<>@1 ]{0,12}",
+    ) {
+        let command = format!("{text}{rest}");
+        let (path, after) = ForwardPath::read(&command).unwrap();
+        let ForwardPath::Mailbox(mailbox) = path else { panic!("{text}") };
+        prop_assert_eq!(mailbox.text, format!("{local_part}@{domain}"));
+        prop_assert_eq!((mailbox.local_part, after), (local_part.as_str(), rest.as_str()));
+    }
+
+    #[test]
+    fn accepted_path_reads_back_as_itself(
+        text in "([a\\.@:,='<>\\[\\] \"\\\\\t]|\"a\"|a@b|<a|@b>|\u{e4}){0,12}",
+    ) {
+        if let Ok((path, rest)) = ForwardPath::read(&text) {
+            prop_assert!(text.ends_with(rest));
+            let usual = format!("<{}>", path.text());
+            prop_assert_eq!(ForwardPath::read(&usual), Ok((path, "")));
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod conversations;
 mod cores;
 mod crowding;
 mod crowds;
+mod devices;
 mod disk_formats;
 mod disk_trouble;
 mod dmarc;
