@@ -8,6 +8,7 @@ machine uses no processor time, and a machine that panics serves again within se
 It takes 2 minutes under TCG, 4 on a busy host. --quick runs the same tests.
 """
 
+import datetime
 import hashlib
 import os
 import pathlib
@@ -71,6 +72,7 @@ class Booting(barepost.Test):
         # The folder contains mail and passwords, so other users must not read it.
         self.assertEqual((data / "barepost.toml").stat().st_mode & 0o077, 0)
         self.assertEqual((data / "disk.img").stat().st_mode & 0o077, 0)
+        self.assert_lines_have_dates(machine.process.lines())
         # While the file is unchanged, each start prints the passwords. No other folder has the same ones.
         passwords = [user["password"] for user in made["user"]]
         self.assertEqual(machine.stop(), 0)
@@ -80,6 +82,15 @@ class Booting(barepost.Test):
         other = "\n".join(self.boot(self.folder / "other").process.lines())
         self.assertIn("demo users", other)
         self.assertFalse(any(password in other for password in passwords), other)
+
+    def assert_lines_have_dates(self, lines):
+        """Asserts that each line of the machine begins with the date and time of this computer's clock."""
+        stamps = [re.match(r"(\S+ \S+)Z \[ *\d+\.\d{6}\] ", line) for line in lines if "] " in line]
+        self.assertGreater(len(stamps), 5, lines)
+        for line, stamp in zip([line for line in lines if "] " in line], stamps, strict=True):
+            self.assertIsNotNone(stamp, line)
+            at = datetime.datetime.fromisoformat(stamp[1]).replace(tzinfo=datetime.UTC)
+            self.assertLess(abs((datetime.datetime.now(datetime.UTC) - at).total_seconds()), 600, line)
 
     def test_a_wide_range_of_friends_is_told_with_its_line(self):
         text = CONFIGURATION + "[access]\nunthrottled_from = [\"10.0.0.0/8\", \"10.0.2.0/24\"]\n"

@@ -70,6 +70,10 @@ class HostedTest(barepost.Test):
         return self.watch(Hosted(data, "--cores", self.cores, *arguments, **how))
 
 
+# The date and time of a line on the console.
+STAMP = r"20\d\d-[01]\d-[0-3]\d [0-2]\d:[0-5]\d:[0-5]\dZ"
+
+
 class Serving(HostedTest):
     def test_hosted_it_serves_mail_and_prints_the_console(self):
         machine = self.boot()
@@ -91,8 +95,8 @@ class Serving(HostedTest):
         reader.quit()
         said = "\n".join(machine.process.lines())
         for line in (rf"^barepost: hosted on {TAP}, (\d cores, )?256 MiB, data in /", rf"^barepost: SMTP at {MACHINE}:25$",
-                     rf"^barepost: POP3 at {MACHINE}:110$", r"^\[ +0\.\d{6}\] sizes: (\d cores, each with )?\d+ connections",
-                     rf"^\[ +\d+\.\d{{6}}\] serving {DOMAIN} as mail\.{DOMAIN}$", r"^barepost: ready in \d+ ms$"):
+                     rf"^barepost: POP3 at {MACHINE}:110$", rf"^{STAMP} \[ +0\.\d{{6}}\] sizes: (\d cores, each with )?\d+ connections",
+                     rf"^{STAMP} \[ +\d+\.\d{{6}}\] serving {DOMAIN} as mail\.{DOMAIN}$", r"^barepost: ready in \d+ ms$"):
             self.assertRegex(said, f"(?m){line}")
 
     def test_hosted_messages_of_many_segments_come_back_exact(self):

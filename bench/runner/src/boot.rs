@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn console_lines_of_the_guest_are_parsed() {
         let lines = [
-            "[    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
-            "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB in use",
-            "[    0.012345] serving a as b",
+            "2026-11-28 02:10:33Z [    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
+            "2026-11-28 02:10:33Z [    0.002000] memory: 259592 KiB for the engine, 3220 KiB in use",
+            "2026-11-28 02:10:33Z [    0.012345] serving a as b",
         ]
         .map(str::to_string);
         assert_eq!(milliseconds_to_serving(&lines), Some(12.345));

@@ -21,6 +21,7 @@ extern crate alloc;
 
 mod console;
 mod core_id;
+mod date;
 mod disk;
 mod frame;
 mod services;
@@ -28,6 +29,7 @@ mod time;
 
 pub use console::ConsoleLines;
 pub use core_id::CoreId;
+pub use date::{Date, LineStamp};
 pub use disk::{
     Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken, SECTOR_BYTES, Sector,
 };

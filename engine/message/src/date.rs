@@ -6,7 +6,7 @@
 //!
 //! Implements: RFC 5322 section 3.3.
 
-use machine::UnixTime;
+use machine::{Date, UnixTime};
 
 /// The length of every [`date_time`] in bytes.
 pub const DATE_TIME_BYTES: usize = 31;
@@ -16,7 +16,6 @@ const MONTH_NAMES: [[u8; 3]; 12] = [
     *b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct",
     *b"Nov", *b"Dec",
 ];
-const SECONDS_IN_DAY: u64 = 86_400;
 /// 9999-12-31T23:59:59Z. A year is written with four digits.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
@@ -24,11 +23,10 @@ const SECONDS_MAX: u64 = 253_402_300_799;
 /// as the end of that year.
 pub fn date_time(time: UnixTime) -> [u8; DATE_TIME_BYTES] {
     let seconds = time.seconds().min(SECONDS_MAX);
-    let days = seconds / SECONDS_IN_DAY;
-    let second_of_day = seconds % SECONDS_IN_DAY;
-    let date = Date::from_days(days);
-    let [w0, w1, w2] = name(&DAY_NAMES, days % 7);
-    let [m0, m1, m2] = name(&MONTH_NAMES, date.month0);
+    let date = Date::of(UnixTime::from_seconds(seconds));
+    let second_of_day = date.second_of_day;
+    let [w0, w1, w2] = name(&DAY_NAMES, date.days % 7);
+    let [m0, m1, m2] = name(&MONTH_NAMES, date.month - 1);
     let [c0, c1] = two_digits(date.year / 100);
     let [y0, y1] = two_digits(date.year % 100);
     let [d0, d1] = two_digits(date.day);
@@ -62,39 +60,6 @@ impl DateTimeNow {
             *self = DateTimeNow::new(time);
         }
         &self.text
-    }
-}
-
-/// A day of the Gregorian calendar.
-struct Date {
-    year: u64,
-    /// 0 is January.
-    month0: u64,
-    /// 1 is the first.
-    day: u64,
-}
-
-impl Date {
-    /// The day that is `days` days after 1970-01-01.
-    ///
-    /// Years are counted from March, so the leap day is the last day of a year. Every month starts
-    /// at a fixed distance from March the first: the `month`th month after March starts on day (153
-    /// × month + 2) / 5.
-    fn from_days(days: u64) -> Date {
-        const DAYS_BEFORE_1970: u64 = 719_468; // from 0000-03-01
-        const DAYS_IN_ERA: u64 = 146_097; // 400 years
-        let days = days + DAYS_BEFORE_1970;
-        let day_of_era = days % DAYS_IN_ERA;
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month = (5 * day_of_year + 2) / 153;
-        let (month0, years_after) = if month < 10 { (month + 2, 0) } else { (month - 10, 1) };
-        Date {
-            year: days / DAYS_IN_ERA * 400 + year_of_era + years_after,
-            month0,
-            day: day_of_year - (153 * month + 2) / 5 + 1,
-        }
     }
 }
 

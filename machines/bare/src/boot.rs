@@ -23,7 +23,7 @@ mod other_cores;
 mod processors;
 mod start_info;
 
-use crate::clock::{self, rtc};
+use crate::clock;
 use crate::console::{self, print};
 use crate::cpu::apic::LocalApic;
 use crate::cpu::cores;
@@ -80,6 +80,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
         Some(hertz) => clock::start(entry_stamp, hertz),
         None => end::refuse(format_args!("the frequency of the time-stamp counter is unknown")),
     }
+    clock::find_day();
     print!("barepost {}: {}", env!("CARGO_PKG_VERSION"), Summary(&processor));
     interrupts::install(processor.x2apic);
     // SAFETY: 1. by the caller; 2. the first new use of memory is in `memory::set_up`. After that
@@ -123,9 +124,6 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
         unsafe { crate::entropy::for_ring::give(core, entropy.for_other()) };
     }
     apic.wake_at(clock::now());
-    if let Some(day) = rtc::read() {
-        clock::set_day(clock::now(), day);
-    }
     let about_card = queues.card();
     let mut pairs = queues.into_pairs();
     let first_pair = pairs.next();

@@ -14,7 +14,7 @@ pub(crate) use calibrate::hertz;
 
 use crate::cpu;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use machine::{Instant, Micros, UnixTime};
+use machine::{Instant, LineStamp, Micros, UnixTime};
 
 /// The value of the counter at the first instruction.
 static START: AtomicU64 = AtomicU64::new(0);
@@ -25,6 +25,10 @@ const FRACTION_BITS: u32 = 48;
 
 /// Ticks per microsecond, in units of 2^-32.
 static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
+
+/// The time that an update of the chip's registers takes, with the time for which it is announced,
+/// is 2.2 ms.
+const CHIP_UPDATE_MAX: Micros = Micros::from_millis(3);
 
 /// The rate of the counter, in ticks per second.
 static HERTZ: AtomicU64 = AtomicU64::new(0);
@@ -38,6 +42,12 @@ pub(crate) fn day(now: Instant) -> UnixTime {
     UnixTime(DAY_AT_START.load(Relaxed).saturating_add(now.0))
 }
 
+/// The stamp of a line on the console.
+pub(crate) fn stamp() -> LineStamp {
+    let now = now();
+    LineStamp { wall: knows_day().then(|| day(now)), now }
+}
+
 /// Whether the time of day is known.
 pub(crate) fn knows_day() -> bool {
     DAY_AT_START.load(Relaxed) != 0
@@ -46,6 +56,16 @@ pub(crate) fn knows_day() -> bool {
 /// Sets the time of day: it is `day` at `now`.
 pub(crate) fn set_day(now: Instant, day: UnixTime) {
     DAY_AT_START.store(day.0.saturating_sub(now.0), Relaxed);
+}
+
+/// Reads the time of day from the clock chip, at boot. If the chip is changing its registers, waits
+/// until it has.
+pub(crate) fn find_day() {
+    wait_until(CHIP_UPDATE_MAX, || {
+        let read = rtc::read();
+        read.into_iter().for_each(|day| set_day(now(), day));
+        read.is_some()
+    });
 }
 
 /// Starts the clock: its time was zero when the counter had the value `start`. The counter ticks

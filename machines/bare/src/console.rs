@@ -1,5 +1,5 @@
-//! The console: the first serial port (16550A at 3F8h), one line at a time, each with the time at
-//! which it was printed.
+//! The console: the first serial port (16550A at 3F8h), one line at a time, each with the date
+//! and time at which it was printed.
 //!
 //! Lines wait in a ring. The console passes them to the port as fast as the port takes them, 16
 //! bytes at a time. So a real port at 115,200 baud never makes a turn wait. Lines that do not fit
@@ -88,11 +88,10 @@ pub(crate) fn enable_interrupt() {
     TURN.with(|()| set_interrupts(INTERRUPT_ON_INPUT));
 }
 
-/// Prints one line, with the time before it.
+/// Prints one line, with its date and time.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     TURN.with(|()| {
-        let now = clock::now().0;
-        put(format_args!("[{:5}.{:06}] {text}\n", now / 1_000_000, now % 1_000_000));
+        put(format_args!("{} {text}\n", clock::stamp()));
         give();
     });
 }

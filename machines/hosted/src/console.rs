@@ -1,5 +1,5 @@
-//! The console: it passes lines, each with the time at which it was printed, to a thread that shows
-//! them.
+//! The console: it passes lines, each with the date and time at which it was printed, to a thread
+//! that shows them.
 //!
 //! A slow terminal never delays a turn: lines that do not fit into the channel are dropped, and a
 //! later line has their number.
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use machine::Instant;
+use machine::LineStamp;
 
 /// The maximum number of lines that wait to be shown.
 const LINES: usize = 1024;
@@ -27,13 +27,13 @@ impl Console {
         (Console { lines, lost: 0 }, shown)
     }
 
-    pub(crate) fn print(&mut self, now: Instant, text: fmt::Arguments<'_>) {
+    pub(crate) fn print(&mut self, stamp: LineStamp, text: fmt::Arguments<'_>) {
         if self.lost > 0
             && self.lines.try_send(format!("[console: {} lines lost]", self.lost)).is_ok()
         {
             self.lost = 0;
         }
-        let line = format!("[{:5}.{:06}] {text}", now.0 / 1_000_000, now.0 % 1_000_000);
+        let line = format!("{stamp} {text}");
         self.lost += u64::from(self.lines.try_send(line).is_err());
     }
 }
@@ -41,23 +41,27 @@ impl Console {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use machine::{Instant, UnixTime};
+
+    const START: LineStamp = LineStamp { wall: Some(UnixTime(0)), now: Instant::START };
 
     #[test]
-    fn a_line_begins_with_its_time() {
+    fn a_line_begins_with_its_date_and_time() {
         let (mut console, lines) = Console::new();
-        console.print(Instant(12_000_345), format_args!("hello"));
-        assert_eq!(lines.recv().unwrap(), "[   12.000345] hello");
+        let now = Instant(12_000_345);
+        console.print(LineStamp { now, ..START }, format_args!("hello"));
+        assert_eq!(lines.recv().unwrap(), "1970-01-01 00:00:00Z [   12.000345] hello");
     }
 
     #[test]
     fn lines_beyond_the_capacity_are_dropped_and_counted() {
         let (mut console, lines) = Console::new();
         for _ in 0..LINES + 7 {
-            console.print(Instant::START, format_args!("line"));
+            console.print(START, format_args!("line"));
         }
         assert_eq!(lines.try_iter().count(), LINES);
-        console.print(Instant::START, format_args!("later"));
+        console.print(START, format_args!("later"));
         assert_eq!(lines.recv().unwrap(), "[console: 7 lines lost]");
-        assert_eq!(lines.recv().unwrap(), "[    0.000000] later");
+        assert_eq!(lines.recv().unwrap(), "1970-01-01 00:00:00Z [    0.000000] later");
     }
 }

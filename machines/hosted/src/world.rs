@@ -6,7 +6,7 @@ use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use host::randomness::fill;
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, LineStamp, Machine,
     OutgoingFrame, TransmitError, UnixTime,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -99,8 +99,8 @@ impl Machine for HostedMachine {
     }
 
     fn print(&mut self, line: fmt::Arguments<'_>) {
-        let now = self.now();
-        self.console.print(now, line);
+        let stamp = LineStamp { wall: Some(self.wall_clock()), now: self.now() };
+        self.console.print(stamp, line);
     }
 
     fn card(&self) -> Card {
