@@ -193,7 +193,7 @@ class Named(barepost.Test):
         run(*made, "-newkey", "rsa:4096", "-keyout", str(data / "own.key"), "-out", str(data / "own.pem"), check=True)
         refused = self.start(data)
         self.assertEqual(refused.process.wait(barepost.READY_SECONDS), 2)
-        self.assertRegex(refused.process.tail(), r"barepost\.toml:\d+: \[\[tls\]\] .*own\.pem: the RSA key has more than 3072 bits")
+        self.assertRegex(refused.process.tail(), r"barepost\.toml:\d+:\d+: \[\[tls\]\] .*own\.key: the RSA key has more than 3072 bits")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 //!
 //! If `barepost.toml` names none, the first run creates the folder's own certificate. It is
 //! self-signed, with an ECDSA P-256 key. Later runs use it again, so that clients can trust it. An
-//! unusable certificate is refused before the machine boots, with the line that names it.
+//! unusable certificate is refused before the machine boots, with the line and column that
+//! name it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -11,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use configuration::Configuration;
+use configuration::{Configuration, NamedFile};
 use host::Failure;
 use machine::UnixTime;
 use rcgen::{
@@ -39,13 +40,18 @@ pub(super) fn pack(
     let now = UnixTime::from_seconds(now.as_secs());
     let mut pairs = Vec::new();
     for named in &configuration.certificates {
-        let refused = |name: &str, why: &dyn std::fmt::Display| {
-            wrong(&format_args!("{}: [[tls]] {}: {why}", named.line, folder.join(name).display()))
+        let refused = |file: &NamedFile, why: &dyn std::fmt::Display| {
+            let NamedFile { name, line, column } = file;
+            wrong(&format_args!("{line}:{column}: [[tls]] {}: {why}", folder.join(name).display()))
         };
-        let read =
-            |name: &str| std::fs::read(folder.join(name)).map_err(|error| refused(name, &error));
+        let read = |file: &NamedFile| {
+            std::fs::read(folder.join(&file.name)).map_err(|error| refused(file, &error))
+        };
         let pair = (read(&named.certificate)?, read(&named.key)?);
-        check(&pair, now).map_err(|error| refused(&named.certificate, &error))?;
+        check(&pair, now).map_err(|error| {
+            let file = if error.is_of_key() { &named.key } else { &named.certificate };
+            refused(file, &error)
+        })?;
         pairs.push(pair);
     }
     if pairs.is_empty() {
@@ -183,15 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn unusable_certificate_is_refused_with_line_and_reason() {
+    fn unusable_certificate_is_refused_with_place_and_reason() {
         let place = tempfile::tempdir().unwrap();
-        let refusal = |certificate: &str, key: &str| {
+        let refusal = |certificate: &str, key: &str, at: &str| {
             let named = format!("[[tls]]\ncertificate = '{certificate}'\nkey = '{key}'\n");
             let failure = open(place.path(), &named).err().unwrap();
             assert_eq!(failure.status(), 2);
             let text = failure.to_string();
-            assert!(text.contains("barepost.toml:3: [[tls]] "), "{text}");
-            text
+            let prefix = place.path().join("barepost.toml").display().to_string();
+            let files = format!("{prefix}:{at}: [[tls]] {}/", place.path().display());
+            text.strip_prefix(&files).unwrap_or_else(|| panic!("{text}")).to_string()
         };
         host::randomness::provide();
         let pair = |from: i32, until: i32| {
@@ -209,15 +216,21 @@ mod tests {
         write("early", pair(2119, 2120));
         write("one", pair(2020, 2120));
         write("other", pair(2020, 2120));
-        assert!(refusal("none.pem", "one.key").contains("none.pem: No such file"));
-        assert!(refusal("one.pem", "none.key").contains("none.key: No such file"));
-        assert!(refusal("old.pem", "old.key").contains("it was valid until 2021-01-01"));
-        assert!(refusal("early.pem", "early.key").contains("is not valid before 2119-01-01"));
-        assert!(
-            refusal("one.pem", "other.key")
-                .contains("the private key does not belong to the certificate")
-        );
-        assert!(refusal("one.key", "one.key").contains("contains no certificate"));
+        let (certificate, key) = ("4:15", "5:7");
+        let said = refusal("none.pem", "one.key", certificate);
+        assert!(said.starts_with("none.pem: No such file"), "{said}");
+        let said = refusal("one.pem", "none.key", key);
+        assert!(said.starts_with("none.key: No such file"), "{said}");
+        let said = refusal("old.pem", "old.key", certificate);
+        assert!(said.contains("it was valid until 2021-01-01"), "{said}");
+        let said = refusal("early.pem", "early.key", certificate);
+        assert!(said.contains("is not valid before 2119-01-01"), "{said}");
+        let said = refusal("one.pem", "other.key", key);
+        assert_eq!(said, "other.key: the private key does not belong to the certificate");
+        let said = refusal("one.key", "one.key", certificate);
+        assert!(said.contains("contains no certificate"), "{said}");
+        let said = refusal("one.pem", "one.pem", key);
+        assert_eq!(said, "one.pem: the file contains no private key");
     }
 
     #[test]

@@ -45,13 +45,21 @@ keys! {
 /// One certificate with its chain, and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateFiles {
-    /// The name of the certificate file in the configuration. The server's own certificate is the
-    /// first in the file.
-    pub certificate: String,
-    /// The name of the private key file.
-    pub key: String,
-    /// The line of the section that names the files.
+    /// The certificate file. The server's own certificate is the first in the file.
+    pub certificate: NamedFile,
+    /// The private key file.
+    pub key: NamedFile,
+}
+
+/// A file that the configuration names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedFile {
+    /// The name, as it is in the configuration.
+    pub name: String,
+    /// The line of the name in the configuration, counted from 1.
     pub line: usize,
+    /// The column of the name in characters, counted from 1.
+    pub column: usize,
 }
 
 pub(super) fn certificates(
@@ -63,28 +71,29 @@ pub(super) fn certificates(
 fn files(table: UncheckedSection<'_, '_>) -> Result<CertificateFiles, ConfigurationError> {
     let section = &table.section(KEYS)?;
     Ok(CertificateFiles {
-        certificate: name(
+        certificate: file(
             section,
             "certificate",
             "the file of a certificate, such as \"cert.pem\"",
         )?,
-        key: name(
+        key: file(
             section,
             "key",
             "the file of the certificate's private key, such as \"key.pem\"",
         )?,
-        line: section.line(),
     })
 }
 
-fn name(
+fn file(
     section: &Section<'_, '_>,
     key: &str,
     expected: &str,
-) -> Result<String, ConfigurationError> {
+) -> Result<NamedFile, ConfigurationError> {
     let item = section.required(key, expected)?;
-    match item.string(expected)? {
-        "" => Err(item.error("the name of the file is empty", expected)),
-        name => Ok(name.to_string()),
+    let name = item.string(expected)?.to_string();
+    if name.is_empty() {
+        return Err(item.error("the name of the file is empty", expected));
     }
+    let ConfigurationError { line, column, .. } = item.error("", "");
+    Ok(NamedFile { name, line, column })
 }

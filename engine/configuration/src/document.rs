@@ -140,11 +140,6 @@ impl<'a, 't> Section<'a, 't> {
         item.list(most, &expected)?.iter().map(|item| item.table(name, &expected)).collect()
     }
 
-    /// The line in which the section begins, counted from 1.
-    pub(super) fn line(&self) -> usize {
-        self.error("", "").line
-    }
-
     /// An error about the whole section.
     pub(super) fn error(
         &self,

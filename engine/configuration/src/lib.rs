@@ -38,7 +38,7 @@ mod web;
 mod tests;
 
 pub use abuse::Abuse;
-pub use certificates::CertificateFiles;
+pub use certificates::{CertificateFiles, NamedFile};
 pub use disk::{DISK_FORMAT, DiskFormat};
 pub use error::ConfigurationError;
 pub use filter::{FilterConfig, WhenAway};

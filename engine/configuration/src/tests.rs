@@ -560,14 +560,17 @@ domains = ["a\n\u001b[2J\u009b.test"]"#;
 }
 
 #[test]
-fn certificates_are_named_with_their_keys_and_lines() {
+fn certificates_and_keys_are_named_with_their_places() {
     let text = with_root(
         "[[tls]]\ncertificate = 'a.pem'\nkey = 'a.key'\n[[tls]]\ncertificate = 'b.pem'\nkey = 'b.key'",
     );
     let found = Configuration::parse(&text).unwrap().certificates;
-    let found: Vec<_> =
-        found.iter().map(|one| (one.certificate.as_str(), one.key.as_str(), one.line)).collect();
-    assert_eq!(found, [("a.pem", "a.key", 3), ("b.pem", "b.key", 6)]);
+    let found: Vec<_> = found
+        .iter()
+        .flat_map(|one| [&one.certificate, &one.key])
+        .map(|file| (file.name.as_str(), file.line, file.column))
+        .collect();
+    assert_eq!(found, [("a.pem", 4, 15), ("a.key", 5, 7), ("b.pem", 7, 15), ("b.key", 8, 7)]);
     refused(
         &with_root("[[tls]]\ncertificate = 'a.pem'"),
         3,

@@ -77,6 +77,14 @@ pub enum CertificateError {
     NotYetValid(UnixTime),
 }
 
+impl CertificateError {
+    /// Whether the error is in the key file, or in the choice of the key.
+    pub fn is_of_key(&self) -> bool {
+        use CertificateError::{BadKey, BadKeyPem, KeyOfAnother, NoKey, SlowKey};
+        matches!(self, NoKey | BadKeyPem | BadKey | SlowKey | KeyOfAnother)
+    }
+}
+
 impl fmt::Display for CertificateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
