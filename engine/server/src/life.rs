@@ -226,7 +226,7 @@ impl Lifecycle {
                     ));
                 }
                 for finding in store.findings() {
-                    console.print(format_args!("store: {finding}"));
+                    console.print(format_args!("store: {}", finding.named(store)));
                 }
                 let clocks = (machine.wall_clock(), machine.program_date());
                 clock::announce(console, clocks, turn.wall, store.newest_date());

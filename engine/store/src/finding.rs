@@ -1,6 +1,6 @@
 //! Damage found on a disk, and the text about it for the administrator.
 
-use crate::types::{AccountId, Uid};
+use crate::types::{AccountId, MailboxId, Uid};
 use alloc::vec::Vec;
 use core::fmt;
 use machine::Sector;
@@ -74,14 +74,55 @@ pub enum Damage {
     /// The number of messages that were found but not restored, because their mailboxes have no UID
     /// left.
     NoUid(u32),
-    /// A part of a message is not what was written, or cannot be read.
-    Body(AccountId, Uid),
+    /// A part of a message is not what was written. Two reads have shown it.
+    Body(AccountId, MailboxId, Uid),
+    /// The disk reported an error when it read a part of a message. The next read may succeed.
+    Unreadable(AccountId, MailboxId, Uid),
 }
 
-impl fmt::Display for Finding {
+/// The names of accounts and mailboxes.
+pub trait Names {
+    /// The address of an account. `None`: no record of the account is left.
+    fn address(&self, account: AccountId) -> Option<&str>;
+
+    /// The name of a mailbox, if the account has it.
+    fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<&str>;
+}
+
+/// A finding, with the names that an administrator knows.
+#[derive(Clone, Copy)]
+pub struct NamedFinding<'a> {
+    finding: &'a Finding,
+    names: &'a dyn Names,
+}
+
+impl Finding {
+    /// The text of the finding for an administrator.
+    pub fn named<'a>(&'a self, names: &'a dyn Names) -> NamedFinding<'a> {
+        NamedFinding { finding: self, names }
+    }
+}
+
+/// Writes the address of an account, or its number if the address is unknown.
+struct NamedAccount<'a>(AccountId, &'a dyn Names);
+
+impl fmt::Display for NamedAccount<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "sector {}: ", self.sector.0)?;
-        match &self.damage {
+        match self.1.address(self.0) {
+            Some(address) => out.write_str(address),
+            None => write!(out, "account {:016x}", self.0.0),
+        }
+    }
+}
+
+impl fmt::Display for NamedFinding<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |account: &AccountId| NamedAccount(*account, self.names);
+        let mailbox = |account: &AccountId, mailbox: &MailboxId| {
+            self.names.mailbox(*account, *mailbox).unwrap_or("an unknown mailbox")
+        };
+        write!(out, "sector {}: ", self.finding.sector.0)?;
+        match &self.finding.damage {
             Damage::Superblock => {
                 write!(
                     out,
@@ -109,22 +150,22 @@ impl fmt::Display for Finding {
             Damage::Torn(account, Uid(uid)) => {
                 write!(
                     out,
-                    "the delivery of message {uid} of account {:016x} was interrupted before it was acknowledged",
-                    account.0
+                    "the delivery of message {uid} of {} was interrupted before it was acknowledged",
+                    named(account)
                 )
             }
             Damage::Misplaced(account, Uid(uid)) => {
                 write!(
                     out,
-                    "message {uid} of account {:016x} has an impossible position on the disk; it is lost",
-                    account.0
+                    "message {uid} of {} has an impossible position on the disk; it is lost",
+                    named(account)
                 )
             }
             Damage::Nameless(account) => {
                 write!(
                     out,
-                    "account {:016x} has mail but no record; create it again with the same address",
-                    account.0
+                    "{} has mail but no record; create it again with the same address",
+                    named(account)
                 )
             }
             Damage::Rebuilt(messages) => {
@@ -145,11 +186,20 @@ impl fmt::Display for Finding {
                     "{messages} messages found were not restored: their mailboxes have no UID left"
                 )
             }
-            Damage::Body(account, Uid(uid)) => {
+            Damage::Body(account, place, Uid(uid)) => {
                 write!(
                     out,
-                    "message {uid} of account {:016x} is damaged; all others are served",
-                    account.0
+                    "message {uid} in {} of {} is damaged: two reads differ from what was written; all others are served",
+                    mailbox(account, place),
+                    named(account)
+                )
+            }
+            Damage::Unreadable(account, place, Uid(uid)) => {
+                write!(
+                    out,
+                    "message {uid} in {} of {} cannot be read: the disk reported an error, which may be temporary",
+                    mailbox(account, place),
+                    named(account)
                 )
             }
         }

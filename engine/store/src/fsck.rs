@@ -5,8 +5,8 @@
 
 use crate::account::Account;
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
-use crate::finding::{Damage, Finding, Findings};
-use crate::layout::{PAGE_BYTES, Page};
+use crate::finding::{Damage, Finding, Findings, Names};
+use crate::layout::PAGE_BYTES;
 use crate::outcome::{OpenRefusal, Outcome, State};
 use crate::segments::DiskSpace;
 use crate::store::Store;
@@ -56,6 +56,8 @@ pub struct DiskReport {
 /// The contents of an account.
 #[derive(Clone, Debug)]
 pub struct AccountReport {
+    /// The account.
+    pub id: AccountId,
     /// The address; empty if no record of the account is left.
     pub address: String,
     /// The number of notes.
@@ -67,6 +69,8 @@ pub struct AccountReport {
 /// The contents of a mailbox.
 #[derive(Clone, Debug)]
 pub struct MailboxReport {
+    /// The mailbox, within its account.
+    pub id: MailboxId,
     /// The name of the mailbox.
     pub name: String,
     /// The counters of the mailbox.
@@ -159,12 +163,13 @@ fn read_account(
     let mailboxes = known
         .into_iter()
         .map(|(mailbox, name, info)| MailboxReport {
+            id: mailbox,
             name,
             info,
             damaged: read_mailbox(store, disk, (id, mailbox), findings),
         })
         .collect();
-    AccountReport { address, notes, mailboxes }
+    AccountReport { id, address, notes, mailboxes }
 }
 
 /// Reads all bodies. Returns the number of damaged messages.
@@ -178,13 +183,15 @@ fn read_mailbox(
         store.messages(id, mailbox).map(|message| (message.uid, message.octets)).collect();
     let mut damaged = 0;
     for (uid, octets) in messages {
-        let bad = (0..chunks_of(octets))
-            .find(|index| !chunk_is_sound(store, disk, (id, mailbox, uid), *index));
-        if let Some(index) = bad {
-            damaged += 1;
-            let page = chunk_page(store, (id, mailbox, uid), index);
-            findings.note(page.sector(), Damage::Body(id, uid));
+        let message = (id, mailbox, uid);
+        if (0..chunks_of(octets)).all(|index| chunk_is_sound(store, disk, message, index)) {
+            continue;
         }
+        damaged += 1;
+        // Without a fault of a read, the index names no place for a chunk.
+        let missing = Finding { sector: Sector(0), damage: Damage::Body(id, mailbox, uid) };
+        let fault = store.next_read_fault().unwrap_or(missing);
+        findings.note(fault.sector, fault.damage);
     }
     damaged
 }
@@ -220,11 +227,17 @@ fn chunk_is_sound(
     }
 }
 
-fn chunk_page(store: &Store, (id, mailbox, uid): MessageKey, index: u32) -> Page {
-    let known = store.parts().indexes.of(id.shard());
-    let entry = known.mailbox(id, mailbox.0).and_then(|mailbox| mailbox.messages().find(uid.0));
-    let place = entry.and_then(|entry| known.chunk(entry, index));
-    place.map_or(Page(0), |(page, _)| page)
+impl Names for DiskReport {
+    fn address(&self, account: AccountId) -> Option<&str> {
+        let known = self.accounts.iter().find(|known| known.id == account)?;
+        Some(known.address.as_str()).filter(|address| !address.is_empty())
+    }
+
+    fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<&str> {
+        let account = self.accounts.iter().find(|known| known.id == account)?;
+        let mailbox = account.mailboxes.iter().find(|known| known.id == mailbox)?;
+        Some(&mailbox.name)
+    }
 }
 
 impl fmt::Display for DiskReport {
@@ -270,7 +283,7 @@ impl fmt::Display for DiskReport {
                 }
             }
         }
-        self.findings.iter().try_for_each(|finding| writeln!(out, "{finding}"))?;
+        self.findings.iter().try_for_each(|finding| writeln!(out, "{}", finding.named(self)))?;
         if self.is_clean() { writeln!(out, "nothing is wrong") } else { Ok(()) }
     }
 }

@@ -104,7 +104,7 @@ pub use body::Body;
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summarizer};
 pub use delivery::DeliveryId;
 pub use disk_owner::{ClientRequest, OwnerNotice};
-pub use finding::{Damage, Finding};
+pub use finding::{Damage, Finding, NamedFinding, Names};
 pub use fsck::{AccountReport, DiskReport, MailboxReport, ReadSectors, UnreadableSectors, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};

@@ -105,7 +105,7 @@ pub enum Refusal {
     PastEnd,
     /// The address belongs to an account already.
     AddressTaken,
-    /// This part of the body is not what was written.
+    /// This part of the body is not what was written. Two reads have shown it.
     Damaged,
     /// The disk cannot read this part of the body. That may be temporary.
     Unreadable,

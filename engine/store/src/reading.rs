@@ -2,12 +2,15 @@
 //!
 //! Invariants:
 //! - A segment is not freed while a read from it is in flight.
+//! - A chunk counts as damaged only if two reads of it have returned wrong data. One wrong read may
+//!   be an error on the way from the disk.
 //! - Reads of large messages that find no buffer wait in the order of arrival. A read that needs
 //!   only one page may start before them.
 
 use crate::backing::{Backing, DiskPurpose};
 use crate::body::Body;
 use crate::chunk::{self, CHUNK_OCTETS, HEADER_BYTES, pages_of_chunk};
+use crate::finding::{Damage, Finding};
 use crate::indexes::Indexes;
 use crate::layout::Page;
 use crate::outcome::{Outcome, Refusal, Wakes};
@@ -27,7 +30,15 @@ struct Read {
     mailbox: u32,
     uid: u32,
     part: ReadPart,
+    attempt: ReadAttempt,
     place: Option<ChunkRange>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ReadAttempt {
+    First,
+    /// The first read has returned wrong data.
+    Second,
 }
 
 impl Read {
@@ -36,7 +47,8 @@ impl Read {
         part: ReadPart,
         continuation: Continuation,
     ) -> Read {
-        Read { continuation, account, mailbox, uid, part, place: None }
+        let attempt = ReadAttempt::First;
+        Read { continuation, account, mailbox, uid, part, attempt, place: None }
     }
 }
 
@@ -85,7 +97,14 @@ pub(crate) struct Reads {
     waiting: VecDeque<FrameId>,
     /// Bodies that were handed out and not given back.
     bodies_lent: usize,
+    /// Messages that readers could not get, until [`Reads::next_fault`] returns them.
+    faults: VecDeque<Finding>,
+    /// The number of further such messages.
+    faults_left_out: u32,
 }
+
+/// The most read faults that are kept. Further ones are only counted.
+const FAULTS_MAX: usize = 16;
 
 /// A message to read.
 pub(crate) type Message = (AccountId, MailboxId, Uid);
@@ -97,7 +116,37 @@ impl Reads {
             table: FrameTable::with_capacity(reads),
             waiting: VecDeque::with_capacity(reads),
             bodies_lent: 0,
+            faults: VecDeque::new(),
+            faults_left_out: 0,
         }
+    }
+
+    pub(crate) fn has_faults(&self) -> bool {
+        !self.faults.is_empty()
+    }
+
+    pub(crate) fn next_fault(&mut self) -> Option<Finding> {
+        self.faults.pop_front()
+    }
+
+    pub(crate) fn take_left_out(&mut self) -> u32 {
+        core::mem::take(&mut self.faults_left_out)
+    }
+
+    /// Ends a read without the octets, and notes that for the administrator.
+    fn fail(&mut self, id: FrameId, refusal: Refusal, page: Page, wakes: &mut Wakes) {
+        let Some(read) = self.table.get(id) else { unreachable!("a read that has ended") };
+        let (account, mailbox, uid) = (read.account, MailboxId(read.mailbox), Uid(read.uid));
+        if self.faults.len() < FAULTS_MAX {
+            let damage = match refusal {
+                Refusal::Unreadable => Damage::Unreadable(account, mailbox, uid),
+                _ => Damage::Body(account, mailbox, uid),
+            };
+            self.faults.push_back(Finding { sector: page.sector(), damage });
+        } else {
+            self.faults_left_out = self.faults_left_out.saturating_add(1);
+        }
+        self.end(id, wakes, Outcome::Refused(refusal));
     }
 
     /// The number of reads in progress and of bodies that were not given back.
@@ -209,7 +258,7 @@ impl Reads {
             return true;
         };
         if !parts.segments.geometry().holds(place.page, place.pages) {
-            self.end(id, &mut parts.wakes, Outcome::Refused(Refusal::Damaged));
+            self.fail(id, Refusal::Damaged, place.page, &mut parts.wakes);
             return true;
         }
         let Some(buffer) = parts.pool.take_sparing(place.pages) else { return false };
@@ -230,7 +279,6 @@ impl Reads {
     ) {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let Some(place) = read.place else { unreachable!("a read that has not begun") };
-        parts.segments.read_ended(place.page);
         let parse = if read.part == ReadPart::Summary { chunk::parse_head } else { chunk::parse };
         let sound = parse(&buffer, &parts.superblock.key, place.page).filter(|chunk| {
             let header = chunk.header;
@@ -241,6 +289,10 @@ impl Reads {
             // never reach the end of the body.
             ok && is_meant && header.length == place.length
         });
+        if sound.is_none() && ok && read.attempt == ReadAttempt::First {
+            return self.read_again(id, place.page, buffer, parts);
+        }
+        parts.segments.read_ended(place.page);
         match sound {
             Some(chunk) => {
                 let range = match read.part {
@@ -255,10 +307,17 @@ impl Reads {
             }
             None => {
                 let refusal = if ok { Refusal::Damaged } else { Refusal::Unreadable };
-                self.end(id, &mut parts.wakes, Outcome::Refused(refusal));
+                self.fail(id, refusal, place.page, &mut parts.wakes);
                 parts.pool.give(buffer);
             }
         }
+    }
+
+    #[cold]
+    fn read_again(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut StoreParts) {
+        let Some(read) = self.table.get_mut(id) else { unreachable!("a read that has ended") };
+        read.attempt = ReadAttempt::Second;
+        parts.backing.read(page, buffer, DiskPurpose::Body(id));
     }
 
     fn end(&mut self, id: FrameId, wakes: &mut Wakes, outcome: Outcome) {

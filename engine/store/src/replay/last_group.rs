@@ -18,7 +18,7 @@ use crate::index::PageChange;
 use crate::lanes::DiskPiece;
 use crate::layout::{Geometry, Page};
 use crate::replay::{MissingPiece, Replay, ReplayMode};
-use crate::types::{AccountId, Uid};
+use crate::types::{AccountId, MailboxId, Uid};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -72,8 +72,8 @@ impl Replay {
         let sound = chunk::parse(piece.bytes(), key, page)
             .is_some_and(|chunk| chunk.hash == recent.check && chunk.header.guid == recent.guid);
         if !piece.is_readable() {
-            self.findings
-                .push(Finding { sector: page.sector(), damage: Damage::Body(account, Uid(uid)) });
+            let damage = Damage::Unreadable(account, MailboxId(mailbox), Uid(uid));
+            self.findings.push(Finding { sector: page.sector(), damage });
         } else if !sound {
             let mut pages = Vec::new();
             self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {

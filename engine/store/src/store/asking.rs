@@ -4,6 +4,7 @@ use crate::account::AccountInfo;
 use crate::body::Body;
 use crate::conversations::Conversations;
 use crate::delivery::DeliveryId;
+use crate::finding::{Finding, Names};
 use crate::mailbox::Mailbox;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
@@ -16,6 +17,16 @@ use crate::types::{
 };
 use machine::UnixTime;
 use tasks::Continuation;
+
+impl Names for Store {
+    fn address(&self, account: AccountId) -> Option<&str> {
+        Some(self.parts.indexes.account(account)?.texts().address).filter(|name| !name.is_empty())
+    }
+
+    fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<&str> {
+        self.known(account, mailbox).map(Mailbox::name)
+    }
+}
 
 impl Store {
     /// Whether the disk was blank when it was opened, and was formatted.
@@ -61,6 +72,22 @@ impl Store {
     /// body.
     pub fn room(&self) -> BodySpace {
         if self.parts.indexes.are_full() { BodySpace::NONE } else { self.parts.segments.room() }
+    }
+
+    /// Whether [`Store::next_read_fault`] has a fault to return.
+    #[inline]
+    pub fn has_read_faults(&self) -> bool {
+        self.reads.has_faults()
+    }
+
+    /// The next message that a reader could not get, since the last call.
+    pub fn next_read_fault(&mut self) -> Option<Finding> {
+        self.reads.next_fault()
+    }
+
+    /// The number of further messages that readers could not get, since the last call.
+    pub fn take_read_faults_left_out(&mut self) -> u32 {
+        self.reads.take_left_out()
     }
 
     /// The account that gets mail for `address`.

@@ -9,7 +9,8 @@ use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::outcome::{OpenRefusal, Outcome, Refusal, State, WhyReadOnly};
 use crate::record::{self, AccountTexts};
-use crate::segments::{COMPACTION_RESERVE, SegmentOwner};
+use crate::segments::SegmentOwner;
+use crate::segments::COMPACTION_RESERVE;
 use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
 use crate::{Store, block, chunk};
 use alloc::collections::BTreeSet;
@@ -169,7 +170,8 @@ fn two_unreadable_pages_remove_nothing(bytes: u64) {
         assert!(lists[0].ends_with(&[8, 9]), "page {page}");
         let findings = rig.store.findings();
         rebuilt += usize::from(findings.iter().any(|one| matches!(one.damage, Damage::Rebuilt(_))));
-        kept += usize::from(findings.iter().any(|one| matches!(one.damage, Damage::Body(..))));
+        kept +=
+            usize::from(findings.iter().any(|one| matches!(one.damage, Damage::Unreadable(..))));
     }
     assert!(rebuilt > 10 && kept == 2, "{rebuilt} journals and {kept} messages were in danger");
 }
@@ -522,9 +524,54 @@ fn read_error_is_not_damage_and_a_retry_may_succeed() {
     assert_eq!(rig.read(ada, &message), Err(Refusal::Unreadable));
     rig.disk.unreadable.clear();
     assert_eq!(rig.read(ada, &message), Ok(body(1, 500)));
+    let fault = rig.store.next_read_fault().map(|finding| finding.damage);
+    assert_eq!(fault, Some(Damage::Unreadable(ada, INBOX, Uid(1))));
+    assert_eq!(rig.store.next_read_fault(), None);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     rig.disk.rot_at(page.sector().0 + 1, 7);
     assert_eq!(rig.read(ada, &message), Err(Refusal::Damaged));
+    let fault = rig.store.next_read_fault().unwrap();
+    assert_eq!(fault.damage, Damage::Body(ada, INBOX, Uid(1)));
+    assert_eq!(
+        fault.named(&rig.store).to_string(),
+        format!(
+            "sector {}: message 1 in INBOX of ada@example.org is damaged: two reads differ from what was written; all others are served",
+            page.sector().0
+        )
+    );
+}
+
+#[test]
+fn wrong_data_of_a_single_read_is_not_damage() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 500)).unwrap();
+    let message = rig.list(ada)[0];
+    let index = rig.store.parts().indexes.of(ada.shard());
+    let entry = *index.mailbox(ada, 1).unwrap().messages().find(1).unwrap();
+    let (page, _) = index.chunks(&entry).next().unwrap();
+    rig.disk.wrong_once = Some(page.sector().0);
+    assert_eq!(rig.read(ada, &message), Ok(body(1, 500)));
+    assert_eq!((rig.disk.wrong_once, rig.store.next_read_fault()), (None, None));
+    // The second read fails, so it is unknown whether the data on the disk are wrong.
+    rig.disk.wrong_once = Some(page.sector().0);
+    rig.disk.fails_after_wrong = true;
+    assert_eq!(rig.read(ada, &message), Err(Refusal::Unreadable));
+}
+
+#[test]
+fn read_faults_beyond_a_limit_are_counted() {
+    let mut rig = Rig::new(MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 500)).unwrap();
+    let message = rig.list(ada)[0];
+    rig.disk.fail_reads = true;
+    for _ in 0..20 {
+        assert_eq!(rig.read(ada, &message), Err(Refusal::Unreadable));
+    }
+    let named = core::iter::from_fn(|| rig.store.next_read_fault()).count();
+    assert_eq!((named, rig.store.take_read_faults_left_out()), (16, 4));
+    assert_eq!(rig.store.take_read_faults_left_out(), 0);
 }
 
 #[test]
@@ -969,8 +1016,13 @@ fn fsck_reports_contents_and_damage() {
     assert!(disk.same_as(&before));
     assert_eq!(report.findings.len(), 1);
     let text = report.to_string();
-    let expected = format!("sector {}: message 5 of account", page.sector().0);
-    assert!(text.contains(&expected) && text.contains("1 damaged"), "{text}");
+    let place = format!("sector {}: message 5 in INBOX of {}", page.sector().0, ADDRESSES[0]);
+    assert!(text.contains(&format!("{place} is damaged: two reads differ")), "{text}");
+    assert!(text.contains("1 damaged"), "{text}");
+    let mut disk = filled.disk.clone();
+    disk.unreadable.insert(page.sector().0);
+    let text = crate::fsck(&mut disk).to_string();
+    assert!(text.contains(&format!("{place} cannot be read")), "{text}");
 }
 
 #[test]

@@ -97,6 +97,10 @@ pub(crate) struct TestDisk {
     pub(crate) unreadable: BTreeSet<u64>,
     pub(crate) hold_reads: bool,
     pub(crate) fail_reads: bool,
+    /// The next read of this sector returns wrong data, once.
+    pub(crate) wrong_once: Option<u64>,
+    /// After that read, all reads fail.
+    pub(crate) fails_after_wrong: bool,
     pub(crate) fail_writes: bool,
     pub(crate) fail_flushes: bool,
     pub(crate) writes: u64,
@@ -136,6 +140,8 @@ impl TestDisk {
             unreadable: BTreeSet::new(),
             hold_reads: false,
             fail_reads: false,
+            wrong_once: None,
+            fails_after_wrong: false,
             fail_writes: false,
             fail_flushes: false,
             writes: 0,
@@ -209,6 +215,11 @@ impl TestDisk {
                 return Err(DiskError::OutOfRange);
             }
             bytes.copy_from_slice(&self.sector_seen(number));
+            if self.wrong_once == Some(number) {
+                self.wrong_once = None;
+                bytes[7] ^= 1;
+                self.fail_reads = self.fails_after_wrong;
+            }
         }
         Ok(())
     }

@@ -117,7 +117,7 @@ fn a_rebuild_counts_the_messages_without_a_free_uid() {
     let mut rig = Rig::opening(rig.disk);
     rig.until_serving();
     let findings = rig.store.findings();
-    let texts: Vec<_> = findings.iter().map(|one| one.to_string()).collect();
+    let texts: Vec<_> = findings.iter().map(|one| one.named(&rig.store).to_string()).collect();
     assert!(findings.iter().any(|one| one.damage == Damage::NoUid(1)), "{texts:?}");
     assert!(texts.iter().any(|one| one.contains("no UID left")), "{texts:?}");
     assert!(!texts.iter().any(|one| one.contains("the disk is full")), "{texts:?}");
