@@ -36,6 +36,9 @@ class FullDisk(barepost.Test):
             stored = self.fill(machine, book)
             barepost.say(f"round {lap + 1}: {stored >> 10} KiB more were taken")
             self.check(machine, book)
+            # The operator is told with the date and time.
+            full = [line for line in machine.process.lines() if "] disk: FULL: messages are refused" in line]
+            self.assertRegex(full[0] if full else "", r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ \[ *\d+\.\d{6}\] disk: FULL")
             end = self.dice.choice((machine.stop, machine.kill))
             end()
             machine = self.boot(data, ports=machine.ports)

@@ -169,7 +169,10 @@ impl Certificates {
         cx: &mut CertificateContext<'_>,
     ) {
         let (obstacle, why) = match refusal {
-            Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
+            Refusal::DiskFull => (Obstacle::NoSpace, "the disk is full"),
+            Refusal::IndexFull => {
+                (Obstacle::NoSpace, "the server has reached its maximum number of messages")
+            }
             Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
             _ => (Obstacle::Later, "the store is busy"),
         };

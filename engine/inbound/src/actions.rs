@@ -15,7 +15,7 @@ use smtp::{
     SenderRefusal, SmtpSettings, SmtpTls,
 };
 use sometimes::buggify;
-use store::State;
+use store::{Refusal, State};
 
 use super::dmarc_check::DmarcCheck;
 use super::external_clients::is_local;
@@ -57,7 +57,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             (_, secure) if !secure.may_begin() => SmtpTls::Busy,
             _ => SmtpTls::Offered,
         };
-        let (login, settings) = (login::setting(self), self.inbound.settings);
+        let (login, mut settings) = (login::setting(self), self.inbound.settings);
+        settings.message_bytes_max = settings.message_bytes_max.min(self.cx.store.octets_max());
         if login == smtp::LoginPolicy::Absent {
             // For external mail, the answer at the end of the message is final: the message is in a
             // mailbox, or it is not accepted. So this server offers no reports (DSN).
@@ -92,9 +93,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             State::ReadOnly(_) => return Err(SenderRefusal::DiskFailed),
             State::Opening | State::Refused(_) => return Err(SenderRefusal::Busy),
         }
-        if !self.cx.store.has_room_for(mail.declared_bytes.unwrap_or(0)) {
-            return Err(SenderRefusal::StorageFull);
-        }
+        self.cx.store.check_room(mail.declared_bytes.unwrap_or(0)).map_err(sender_refusal)?;
         if buggify!(NoTransaction) {
             return Err(SenderRefusal::Busy);
         }
@@ -241,6 +240,16 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 
     fn close(&mut self) {
         self.cx.connections.close(self.cx.turn.now, self.caller);
+    }
+}
+
+/// The SMTP error for a message that finds no space.
+fn sender_refusal(refusal: Refusal) -> SenderRefusal {
+    match refusal {
+        Refusal::DiskFull => SenderRefusal::StorageFull,
+        Refusal::IndexFull => SenderRefusal::IndexFull,
+        Refusal::TooLarge => SenderRefusal::TooBig,
+        _ => SenderRefusal::Busy,
     }
 }
 

@@ -163,7 +163,8 @@ impl FinalFields {
 /// The SMTP error for an error of the store.
 pub(super) fn message_refusal(refusal: Refusal) -> MessageRefusal {
     match refusal {
-        Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,
+        Refusal::DiskFull => MessageRefusal::StorageFull,
+        Refusal::IndexFull => MessageRefusal::IndexFull,
         Refusal::TooLarge => MessageRefusal::TooBig,
         Refusal::OverQuota => MessageRefusal::MailboxFull,
         Refusal::LargerThanQuota => MessageRefusal::NeverFits,

@@ -7,6 +7,7 @@ use certificates::{Certificates, ReadSoFar, clock};
 use channel::Class;
 use configuration::Configuration;
 use connections::{Handshakes, announce_share};
+use health::{HealthPhase, StorageHealth};
 use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Sending, Service};
 use store::{Outcome, Owners, State};
@@ -21,11 +22,6 @@ const FAREWELL: Micros = Micros::from_secs(5);
 /// The time after [`FAREWELL`] for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
-
-/// The interval of retries after the disk has failed.
-const DISK_AGAIN: Micros = Micros::from_secs(60);
-/// The time after which a failed read is repeated while the machine starts.
-const READ_AGAIN: Micros = Micros::from_secs(1);
 
 /// The stages of an engine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,16 +57,7 @@ pub(crate) struct Lifecycle {
     life: Life,
     /// The accounts of the configuration, until they are made.
     provisioning: Provisioning,
-    disk_trouble: DiskTrouble,
-}
-
-/// The state of a failing disk.
-#[derive(Default)]
-struct DiskTrouble {
-    /// The time of the next try of a failed disk. `None` if the console has reported no failure.
-    again_at: Option<Instant>,
-    /// Whether the console has reported an unreadable sector.
-    is_unreadable_told: bool,
+    health: StorageHealth,
 }
 
 /// The reason why an engine stopped.
@@ -88,7 +75,7 @@ impl Lifecycle {
         let is_first = core == CoreId::FIRST;
         let provisioning =
             if is_first { Provisioning::of(configuration) } else { Provisioning::default() };
-        Lifecycle { core, life: Life::Opening, provisioning, disk_trouble: DiskTrouble::default() }
+        Lifecycle { core, life: Life::Opening, provisioning, health: StorageHealth::new(core) }
     }
 
     /// The reason why the engine stopped, once it has stopped.
@@ -103,7 +90,7 @@ impl Lifecycle {
         sending: &Sending,
         machine: &mut impl Machine,
     ) {
-        self.look_after_disk(&mut server.parts);
+        self.examine_health(&mut server.parts);
         match self.life {
             Life::Opening => self.look_at_store(server, machine),
             Life::MakingAccounts => self.make_accounts(server, machine),
@@ -151,53 +138,17 @@ impl Lifecycle {
             Life::MakingAccounts => self.provisioning.again_at(),
             _ => None,
         };
-        Instant::or_never(of_life).min(Instant::or_never(self.disk_trouble.again_at))
+        Instant::or_never(of_life).min(self.health.next_deadline())
     }
 
-    /// Announces once that the disk has failed, retries every minute, and announces once that it
-    /// works again.
-    fn look_after_disk(&mut self, parts: &mut Parts) {
-        if self.core != CoreId::FIRST {
-            return;
-        }
-        if self.life == Life::Opening {
-            return self.read_disk_again(parts);
-        }
-        match (parts.store.own.store.state(), self.disk_trouble.again_at) {
-            (State::ReadOnly(why), None) => {
-                parts.console.print(format_args!("store: {why}"));
-                self.disk_trouble.again_at = Some(parts.turn.now + DISK_AGAIN);
-            }
-            (State::ReadOnly(_), Some(at)) if parts.turn.now >= at => {
-                self.disk_trouble.again_at = Some(parts.turn.now + DISK_AGAIN);
-                if self.life == Life::Serving {
-                    parts.store.own.store.retry();
-                }
-            }
-            (State::Serving, Some(_)) => {
-                parts.console.print(format_args!("store: the disk works again; mail is accepted"));
-                self.disk_trouble.again_at = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// Repeats failed reads every second while the disk is opened. The console reports this once.
-    fn read_disk_again(&mut self, parts: &mut Parts) {
-        let store = &mut parts.store.own.store;
-        let Some(sector) = store.unreadable() else { return self.disk_trouble.again_at = None };
-        if !core::mem::replace(&mut self.disk_trouble.is_unreadable_told, true) {
-            parts.console.print(format_args!(
-                "store: the disk cannot read sector {}; trying again every second",
-                sector.0
-            ));
-        }
-        match self.disk_trouble.again_at {
-            Some(at) if parts.turn.now < at => return,
-            Some(_) => store.read_again(),
-            None => {}
-        }
-        self.disk_trouble.again_at = Some(parts.turn.now + READ_AGAIN);
+    fn examine_health(&mut self, parts: &mut Parts) {
+        let phase = match self.life {
+            Life::Opening => HealthPhase::Opening,
+            Life::Serving => HealthPhase::Serving,
+            _ => HealthPhase::Between,
+        };
+        let Parts { store, console, turn, .. } = parts;
+        self.health.examine(phase, turn.now, &mut store.own.store, console);
     }
 
     fn look_at_store(&mut self, server: &mut Server, machine: &mut impl Machine) {
@@ -327,7 +278,7 @@ impl Lifecycle {
             store.tell_to_stop();
         }
         SERVICES.iter().for_each(|service| connections.stop_listening(service.port));
-        self.disk_trouble.again_at = None;
+        self.health.stop();
         self.life = Life::Stopping { until: turn.now + FAREWELL };
         server.stop_services();
         server.let_sessions(|sessions, cx| sessions.tell_all(cx, Session::stopping));
@@ -401,7 +352,7 @@ fn provisioning_context(parts: &mut Parts) -> ProvisioningContext<'_> {
     }
 }
 
-/// Whether all connections and all started work have ended.
+/// Whether all connections and all started work has ended.
 fn has_nothing_left(server: &Server) -> bool {
     let Server { parts, services, .. } = server;
     is_without_connections(parts)

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use machine::{CoreId, Disk, Instant};
 use relay::destinations::Leave;
 use store::{
-    AccountId, Body, INBOX, Outcome, Owners, Recipient, Refusal, State, Store, Summarizer, Uid,
-    UidRange, Wake,
+    AccountId, Body, BodySpace, INBOX, Outcome, Owners, Recipient, Refusal, State, Store,
+    Summarizer, Uid, UidRange, Wake,
 };
 use tasks::Continuation;
 
@@ -144,10 +144,35 @@ impl ShardedStore {
         }
     }
 
-    /// Whether a message of `octets` is likely to find space on some core.
-    pub fn has_room_for(&self, octets: u64) -> bool {
-        self.owns_accounts() && self.own.store.room().holds(octets)
-            || self.all_status().any(|status| status.room.holds(octets))
+    /// Checks that a message of `octets` is likely to find space on some core. Notes a refusal for
+    /// the operator.
+    ///
+    /// Errors: the mildest refusal of a core: see [`BodySpace::check`].
+    pub fn check_room(&mut self, octets: u64) -> Result<(), Refusal> {
+        let mut mildest = Refusal::NotServing;
+        for room in self.rooms() {
+            match (room.check(octets), mildest) {
+                (Ok(()), _) => return Ok(()),
+                (Err(Refusal::NotServing), _) | (Err(_), Refusal::DiskFull) => {}
+                (Err(Refusal::TooLarge), Refusal::IndexFull) => {}
+                (Err(refusal), _) => mildest = refusal,
+            }
+        }
+        if mildest == Refusal::DiskFull {
+            self.own.store.message_refused();
+        }
+        Err(mildest)
+    }
+
+    /// The size of the largest message that an otherwise empty disk has space for.
+    pub fn octets_max(&self) -> u64 {
+        self.rooms().map(BodySpace::octets_max).max().unwrap_or(0)
+    }
+
+    /// The space on each core that owns accounts.
+    fn rooms(&self) -> impl Iterator<Item = BodySpace> {
+        let own = self.owns_accounts().then(|| self.own.store.room());
+        own.into_iter().chain(self.all_status().map(|status| status.room))
     }
 
     /// Whether any store is short of buffers or places.

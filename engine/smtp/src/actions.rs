@@ -240,6 +240,10 @@ pub enum TransmissionType {
 pub enum SenderRefusal {
     /// There is no space for a message of the declared size, or for any message: 452 4.3.1.
     StorageFull,
+    /// The server has as many messages as its memory has space for: 452 4.3.1.
+    IndexFull,
+    /// The message is larger than any that the server could store: 552 5.3.4.
+    TooBig,
     /// All records for transactions are in use: 451 4.3.2.
     Busy,
     /// The disk has failed: 451 4.3.0.
@@ -294,6 +298,8 @@ pub enum RecipientRefusal {
 pub enum MessageRefusal {
     /// The disk is full: 452 4.3.1.
     StorageFull,
+    /// The server has as many messages as its memory has space for: 452 4.3.1.
+    IndexFull,
     /// A temporary failure: 451 4.3.0.
     TryLater,
     /// The disk has failed: 451 4.3.0.

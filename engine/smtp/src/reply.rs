@@ -49,6 +49,8 @@ pub(crate) const CANNOT_VERIFY: Reply =
     b"252 2.5.0 Cannot verify the user, but will accept the message and try to deliver it\r\n";
 pub(crate) const SEND_MESSAGE: Reply = b"354 End data with <CR><LF>.<CR><LF>\r\n";
 
+const INDEX_FULL: Reply =
+    b"452 4.3.1 The server has reached its maximum number of messages, try again later\r\n";
 const DISK_FAILED: Reply = b"451 4.3.0 The server's disk has failed, try again later\r\n";
 pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is shutting down, try again later\r\n";
 pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Your password has changed, log in again\r\n";
@@ -122,6 +124,8 @@ pub(crate) fn fault(fault: CommandError) -> Reply {
 pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     match refusal {
         SenderRefusal::StorageFull => b"452 4.3.1 Insufficient system storage, try again later\r\n",
+        SenderRefusal::IndexFull => INDEX_FULL,
+        SenderRefusal::TooBig => TOO_BIG,
         SenderRefusal::Busy => b"451 4.3.2 Server is busy, try again later\r\n",
         SenderRefusal::DiskFailed => DISK_FAILED,
         SenderRefusal::TooOften => {
@@ -197,6 +201,7 @@ pub(crate) fn message_refused(refusal: MessageRefusal, actions: &mut impl Action
 pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     match refusal {
         MessageRefusal::StorageFull => b"452 4.3.1 Insufficient system storage, try again later\r\n",
+        MessageRefusal::IndexFull => INDEX_FULL,
         MessageRefusal::TryLater => b"451 4.3.0 Message could not be stored, try again later\r\n",
         MessageRefusal::DiskFailed => DISK_FAILED,
         MessageRefusal::Loop => b"554 5.4.6 Too many hops, mail loop detected\r\n",

@@ -17,6 +17,7 @@
 //! - A segment that belongs to a client, free or not, belongs to no other store.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
+use crate::disk_messages::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::hash::DiskRandom;
 use crate::layout::{SegmentIndex, ShardId};
 use crate::outcome::WhyReadOnly;
@@ -24,45 +25,12 @@ use crate::segments::Segments;
 use crate::superblock::{Root, Superblock};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, DiskToken};
+use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskToken};
 
 /// The number of free segments, above its reserve, that a client keeps ready.
 const AHEAD: u32 = 2;
 /// A client with more free segments than this, above its reserve, gives some back.
 const AHEAD_MAX: u32 = 3 * AHEAD;
-
-/// A request from a client core to the disk owner. Requests are delivered in the order in which
-/// they were made.
-#[derive(Debug)]
-pub struct ClientRequest(pub(crate) DiskRequestKind);
-
-/// A notice from the disk owner to a client core.
-#[derive(Debug)]
-pub struct OwnerNotice(pub(crate) NoticeKind);
-
-#[derive(Debug)]
-pub(crate) enum DiskRequestKind {
-    Disk(DiskRequest),
-    Root(ShardId, Root),
-    /// The number of segments that the client wants.
-    Segments(u32),
-    /// The client returns a segment.
-    Segment(SegmentIndex),
-    Failed(WhyReadOnly),
-}
-
-#[derive(Debug)]
-pub(crate) enum NoticeKind {
-    Disk(DiskCompletion),
-    /// Segments that belong to the client from now on, and the number of segments that the disk
-    /// owner could still lend.
-    Segments(Vec<SegmentIndex>, u32),
-    /// Whether half of the disk is in use.
-    HalfFull(bool),
-    Failed(WhyReadOnly),
-    /// The disk owner tries the disk again.
-    Retry,
-}
 
 /// The role of a store: disk owner or client.
 pub(crate) enum StoreRole {
@@ -342,6 +310,18 @@ impl StoreRole {
         }
     }
 
+    /// Sends a notice to a client.
+    pub(crate) fn notify(&mut self, core: CoreId, kind: NoticeKind) {
+        let StoreRole::DiskOwner(owner) = self else { unreachable!("a notice from a client") };
+        owner.notify(core, kind);
+    }
+
+    /// Sends a request to the disk owner.
+    pub(crate) fn ask(&mut self, kind: DiskRequestKind) {
+        let StoreRole::Client(client) = self else { unreachable!("the disk owner asks itself") };
+        client.ask(kind);
+    }
+
     /// Makes the stores of all other cores read-only, because this store has become read-only.
     pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {
@@ -493,8 +473,3 @@ pub(crate) fn free_to_begin_with(reserve: u32) -> u32 {
 pub(crate) fn kept_from_others(reserve: u32) -> u32 {
     reserve + AHEAD_MAX
 }
-
-const _: () = assert!(
-    size_of::<ClientRequest>() <= 64 && size_of::<OwnerNotice>() <= 64,
-    "both must fit a message between cores"
-);

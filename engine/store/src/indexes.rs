@@ -82,6 +82,18 @@ impl Indexes {
         self.resident_bytes >= self.resident_bytes_max
     }
 
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.resident_bytes
+    }
+
+    pub(crate) fn resident_bytes_max(&self) -> u64 {
+        self.resident_bytes_max
+    }
+
+    pub(crate) fn set_resident_bytes_max(&mut self, bytes: u64) {
+        self.resident_bytes_max = bytes;
+    }
+
     /// The account that an address belongs to, even if the account is not durable yet.
     pub(crate) fn owner_of(&self, address: &str) -> Option<AccountId> {
         self.directory.get(address).copied()

@@ -19,10 +19,13 @@
 //! | `format3`, `format4` | how each format stores outbox entries |
 //! | `messages`, `notes`, `quotas`, `conversations` | parts of an account in memory |
 //! | `mailbox`, `account`, `index` | the index; only durable records change it |
-//! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
+//! | `backing`, `pool` | requests in flight, buffers in memory |
+//! | `segment`, `segments` | space on the disk |
 //! | `indexes`, `journal`, `journals` | all shards: indexes and gathered records |
 //! | `metadata_changes`, `group` | pending metadata changes, groups in flight |
-//! | `disk_owner` | the core that owns the disk, and its client cores |
+//! | `capacity` | how full the disk and the index are |
+//! | `disk_messages`, `disk_owner` | the core that owns the disk, and its client cores |
+//! | `index_shares` | the parts of the cores in the limit of the index |
 //! | `parts` | all of these together, for the files below |
 //! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
 //! | `retry` | service after a failed write |
@@ -50,6 +53,7 @@ mod beginning;
 mod block;
 mod body;
 mod bytes;
+mod capacity;
 mod checkpoint;
 mod chunk;
 mod cleaning;
@@ -57,6 +61,7 @@ mod condition;
 mod conversations;
 mod delivery;
 mod digest;
+mod disk_messages;
 mod disk_owner;
 mod finding;
 mod format3;
@@ -66,6 +71,7 @@ mod fsck;
 mod group;
 mod hash;
 mod index;
+mod index_shares;
 mod indexes;
 mod journal;
 mod journals;
@@ -88,6 +94,7 @@ mod record;
 mod replay;
 mod retry;
 mod sealing;
+mod segment;
 mod segments;
 mod shards;
 mod store;
@@ -101,9 +108,10 @@ mod writing;
 pub use account::{AccountInfo, NewAccount, NewPassword};
 pub use beginning::PartialMessage;
 pub use body::Body;
+pub use capacity::{BodySpace, Capacity, Fill};
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summarizer};
 pub use delivery::DeliveryId;
-pub use disk_owner::{ClientRequest, OwnerNotice};
+pub use disk_messages::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding, NamedFinding, Names};
 pub use fsck::{AccountReport, DiskReport, MailboxReport, ReadSectors, UnreadableSectors, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
@@ -117,11 +125,10 @@ pub use outbox::{
 };
 pub use outcome::{OpenRefusal, Outcome, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
-pub use segments::{BodySpace, DiskSpace};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, HeadSize, INBOX, JUNK,
-    Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Recipient,
-    SENT, SentId, TRASH, Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, DiskSpace, Filed, Flags, Guid, HeadSize, INBOX,
+    JUNK, Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX,
+    Recipient, SENT, SentId, TRASH, Uid, UidRange,
 };

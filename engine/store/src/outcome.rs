@@ -224,13 +224,21 @@ impl fmt::Display for OpenRefusal {
     }
 }
 
+/// What happens to a failed disk without an operator.
+const AGAIN: &str = "it is tried again every minute";
+
 impl fmt::Display for WhyReadOnly {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, until) = match self {
-            WhyReadOnly::WriteFailed => ("write", "it works again"),
-            WhyReadOnly::FlushFailed => ("flush", "it works again"),
-            WhyReadOnly::LastFlushFailed => ("flush at the start", "a restart"),
+        let (what, action, until) = match self {
+            WhyReadOnly::WriteFailed => ("write", AGAIN, "it works again"),
+            WhyReadOnly::FlushFailed => ("flush", AGAIN, "it works again"),
+            WhyReadOnly::LastFlushFailed => {
+                ("flush at the start", "check the disk and restart the machine", "the restart")
+            }
         };
-        write!(out, "the disk failed a {what}; no mail is accepted until {until}")
+        write!(
+            out,
+            "the disk failed a {what}; {action}; mail can be read, but no mail is accepted until {until}"
+        )
     }
 }

@@ -8,6 +8,7 @@ use crate::backing::DiskQueue;
 use crate::disk_owner::StoreRole;
 use crate::group::Commit;
 use crate::hash::DiskRandom;
+use crate::index_shares::IndexShare;
 use crate::indexes::Indexes;
 use crate::journals::Journals;
 use crate::outcome::Wakes;
@@ -26,6 +27,8 @@ pub(crate) struct StoreParts {
     /// Space on the disk.
     pub(crate) segments: Segments,
     pub(crate) indexes: Indexes,
+    /// This store's part in sharing the index limit with other cores.
+    pub(crate) index_share: IndexShare,
     pub(crate) journals: Journals,
     /// The group in flight.
     pub(crate) commit: Commit,

@@ -6,19 +6,11 @@
 //!   the segment is not open. A free segment may be overwritten at once.
 //! - Pinned pages and live pages are counted separately.
 
-use crate::layout::{Geometry, PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
+use crate::layout::{Geometry, PAGE_BYTES, Page, SegmentIndex, ShardId};
+use crate::segment::{FREE, Segment, SegmentOwner};
 use crate::shards::{PerShard, ShardSet};
+use crate::types::DiskSpace;
 use alloc::vec::Vec;
-
-/// The owner of a segment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SegmentOwner {
-    Free,
-    Journal(ShardId),
-    Body(ShardId),
-    /// The segment belongs to another core. This store does not use it.
-    Elsewhere,
-}
 
 /// The purpose of a new segment. Some free segments are a reserve. Deliveries may not take segments
 /// of the reserve. Compaction may take some of them, and journals may take all.
@@ -32,74 +24,9 @@ pub(crate) enum Want {
 /// The part of the reserve that compaction may take. The rest is only for journals and checkpoints.
 pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    owner: SegmentOwner,
-    /// Pages that hold live data.
-    live: u32,
-    /// Pages that are being written, until their message is visible or given up.
-    pinned: u32,
-    /// Pages that were allocated to bodies. After opening, all pages count. Unused pages at the end
-    /// of the segment, where no further chunk fitted, do not count: compaction cannot regain them.
-    given: u32,
-    /// Reads in flight.
-    reading: u32,
-    /// New bodies of the shard go into this segment.
-    open: bool,
-    /// The segment has chunks that cannot be read and will not be moved.
-    damaged: bool,
-}
-
-const _: () = assert!(size_of::<Segment>() <= 24);
-
-impl Segment {
-    /// Pages that were allocated to a body, and are neither live nor pinned.
-    fn dead(&self) -> u32 {
-        self.given.saturating_sub(self.live + self.pinned)
-    }
-}
-
-const FREE: Segment = Segment {
-    owner: SegmentOwner::Free,
-    live: 0,
-    pinned: 0,
-    given: 0,
-    reading: 0,
-    open: false,
-    damaged: false,
-};
-
-/// The disk's space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DiskSpace {
-    /// Bytes of the whole store.
-    pub bytes: u64,
-    /// Bytes of segments that are free.
-    pub free_bytes: u64,
-    /// Bytes of pages with message bodies.
-    pub body_bytes: u64,
-    /// Bytes of journal segments.
-    pub journal_bytes: u64,
-    /// Free bytes that are reserved for deletions, checkpoints and compaction.
-    pub reserve_bytes: u64,
-}
-
-/// The size of a body that is likely to find space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BodySpace {
-    pages: u32,
-}
-
-impl BodySpace {
-    /// No space, not even for an empty body.
-    pub const NONE: BodySpace = BodySpace { pages: 0 };
-
-    /// Whether a body of `octets` is likely to find space.
-    pub fn holds(self, octets: u64) -> bool {
-        octets.div_ceil(PAGE_BYTES as u64) + octets / (PAGE_BYTES as u64 * 64)
-            < u64::from(self.pages)
-    }
-}
+/// On a full disk, at most this many segments are free for deliveries: those of a message that was
+/// refused.
+const SPARE_WHEN_FULL: u32 = 2;
 
 /// The segment that a shard's new bodies go to.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +51,13 @@ pub(crate) struct Segments {
     reserve: u32,
     /// The number of free segments that the disk owner could lend to this core.
     elsewhere: u32,
+    /// The live pages of all segments. `dead`: the dead ones.
+    live: u64,
+    dead: u64,
+    /// The number of journal segments.
+    journals: u32,
+    /// See [`Segments::has_refused`].
+    has_refused: bool,
 }
 
 impl Segments {
@@ -139,6 +73,10 @@ impl Segments {
             found_none_of: u32::MAX,
             reserve: 0,
             elsewhere: 0,
+            live: 0,
+            dead: 0,
+            journals: 0,
+            has_refused: false,
         }
     }
 
@@ -160,21 +98,53 @@ impl Segments {
         self.elsewhere = segments;
     }
 
-    /// The space that bodies are likely to find.
-    pub(crate) fn room(&self) -> BodySpace {
-        let segments = (self.free() + self.elsewhere).saturating_sub(self.reserve);
-        BodySpace { pages: segments * (self.geometry.segment_pages - PIECE_PAGES) }
+    pub(crate) fn journals(&self) -> u32 {
+        self.journals
+    }
+
+    /// The number of segments that bodies may still take, here or from the disk owner.
+    pub(crate) fn left_for_bodies(&self) -> u32 {
+        (self.free() + self.elsewhere).saturating_sub(self.reserve)
+    }
+
+    /// The pages that bodies may still take: of free segments, and those that compaction regains.
+    pub(crate) fn pages_left(&self) -> u64 {
+        u64::from(self.spare()) * u64::from(self.geometry.segment_pages) + self.dead
+    }
+
+    /// The pages of all segments.
+    pub(crate) fn pages(&self) -> u64 {
+        self.table.len() as u64 * u64::from(self.geometry.segment_pages)
+    }
+
+    pub(crate) fn reserve_pages(&self) -> u64 {
+        u64::from(self.reserve) * u64::from(self.geometry.segment_pages)
+    }
+
+    /// Whether a delivery was refused, and hardly any segment has become free since.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_refused
+    }
+
+    /// A message was refused before its delivery began, because no segment is free.
+    pub(crate) fn message_refused(&mut self) {
+        self.has_refused |= self.spare() == 0;
+    }
+
+    /// Ends a turn: forgets a refusal if deliveries would find segments again.
+    pub(crate) fn turn_ended(&mut self) {
+        self.has_refused &= self.spare() <= SPARE_WHEN_FULL;
     }
 
     /// The use of the disk's space, counted over all segments.
     pub(crate) fn space(&self) -> DiskSpace {
         let segment_bytes = u64::from(self.geometry.segment_pages) * PAGE_BYTES as u64;
-        let count = |wanted: fn(SegmentOwner) -> bool| u64::from(self.count(wanted));
+        let free = self.count(|owner| owner == SegmentOwner::Free);
         DiskSpace {
             bytes: self.geometry.bytes(),
-            free_bytes: count(|owner| owner == SegmentOwner::Free) * segment_bytes,
-            body_bytes: self.live_pages() * PAGE_BYTES as u64,
-            journal_bytes: count(|owner| matches!(owner, SegmentOwner::Journal(_))) * segment_bytes,
+            free_bytes: u64::from(free) * segment_bytes,
+            body_bytes: self.live * PAGE_BYTES as u64,
+            journal_bytes: u64::from(self.journals) * segment_bytes,
             reserve_bytes: u64::from(self.reserve) * segment_bytes,
         }
     }
@@ -212,10 +182,6 @@ impl Segments {
         self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
     }
 
-    fn live_pages(&self) -> u64 {
-        self.table.iter().map(|segment| u64::from(segment.live)).sum()
-    }
-
     /// Whether segments should be freed: at most an eighth of all segments is free, or at most
     /// twice the reserve.
     pub(crate) fn are_scarce(&self) -> bool {
@@ -239,6 +205,7 @@ impl Segments {
 
     pub(crate) fn take(&mut self, owner: SegmentOwner, want: Want) -> Option<SegmentIndex> {
         if !self.may_take(want) {
+            self.has_refused |= want == Want::Delivery;
             return None;
         }
         let Some(index) = self.free.pop() else {
@@ -250,6 +217,7 @@ impl Segments {
             "a segment that is free and taken"
         );
         *segment = Segment { owner, open: matches!(owner, SegmentOwner::Body(_)), ..FREE };
+        self.journals += u32::from(matches!(owner, SegmentOwner::Journal(_)));
         Some(index)
     }
 
@@ -301,7 +269,13 @@ impl Segments {
                 SegmentOwner::Free | SegmentOwner::Elsewhere => false,
             };
             *other = if is_theirs { core::mem::replace(own, elsewhere) } else { elsewhere };
+            others.live += u64::from(other.live);
+            others.dead += u64::from(other.dead());
+            others.journals += u32::from(matches!(other.owner, SegmentOwner::Journal(_)));
         }
+        self.live -= others.live;
+        self.dead -= others.dead;
+        self.journals -= others.journals;
         for shard in theirs.iter() {
             core::mem::swap(self.open.of_mut(shard), others.open.of_mut(shard));
         }
@@ -318,15 +292,18 @@ impl Segments {
         let is_free = segment.owner == SegmentOwner::Free;
         if is_free {
             segment.owner = SegmentOwner::Journal(shard);
+            self.journals += 1;
         }
         is_free
     }
 
     /// Gives back a journal's segment.
     pub(crate) fn release_journal(&mut self, index: SegmentIndex) {
-        let segment = self.get_mut(index);
-        if matches!(segment.owner, SegmentOwner::Journal(_)) {
-            *segment = FREE;
+        if matches!(self.owner(index), SegmentOwner::Journal(_)) {
+            let segment = core::mem::replace(self.get_mut(index), FREE);
+            self.live -= u64::from(segment.live);
+            self.dead -= u64::from(segment.dead());
+            self.journals -= 1;
             self.free.push(index);
         }
     }
@@ -340,13 +317,16 @@ impl Segments {
     }
 
     pub(crate) fn lives(&mut self, page: Page, pages: u32) {
+        self.live += u64::from(pages);
         self.within(page, |segment| segment.live += pages);
     }
 
     /// While opening: counts pages as live, and assigns their segment to the bodies of `shard`.
     /// Returns false if the pages cannot belong to a body of this shard.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
-        self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
+        let is_claimed = self.claim(page, pages, shard, |segment| segment.live += pages);
+        self.live += if is_claimed { u64::from(pages) } else { 0 };
+        is_claimed
     }
 
     /// While opening: the segment of a page, if it is not claimed yet.
@@ -357,7 +337,7 @@ impl Segments {
     /// While opening: as [`Segments::claim_body`], but pins the pages of a removed message, until
     /// the removal is durable and [`Segments::unpin`] is called.
     pub(crate) fn claim_pinned(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
-        self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()
+        self.claim(page, pages, shard, |segment| segment.pinned += pages)
     }
 
     /// While opening: whether these pages can belong to a body.
@@ -368,15 +348,22 @@ impl Segments {
         })
     }
 
-    fn claim(&mut self, page: Page, pages: u32, shard: ShardId) -> Option<&mut Segment> {
-        if !self.may_hold_body(page, pages) {
-            return None;
-        }
+    fn claim(
+        &mut self,
+        page: Page,
+        pages: u32,
+        shard: ShardId,
+        count: impl FnOnce(&mut Segment),
+    ) -> bool {
+        let index = self.geometry.segment_of(page).filter(|_| self.may_hold_body(page, pages));
         let all = self.geometry.segment_pages;
-        let segment = self.geometry.segment_of(page).map(|index| self.get_mut(index))?;
-        segment.owner = SegmentOwner::Body(shard);
-        segment.given = all;
-        Some(segment)
+        let Some(index) = index else { return false };
+        self.change(index, |segment| {
+            segment.owner = SegmentOwner::Body(shard);
+            segment.given = all;
+            count(segment);
+        });
+        true
     }
 
     pub(crate) fn died(&mut self, page: Page, pages: u32) {
@@ -384,7 +371,9 @@ impl Segments {
         // A damaged journal may name a page that does not exist, or one page for two messages. So
         // more pages may die than were live.
         if let Some(index) = self.geometry.segment_of(page) {
-            self.change(index, |segment| segment.live = segment.live.saturating_sub(pages));
+            let died = pages.min(self.get(index).live);
+            self.live -= u64::from(died);
+            self.change(index, |segment| segment.live -= died);
         }
     }
 
@@ -480,11 +469,17 @@ impl Segments {
     /// Changes a segment, and frees it if nothing is left in it.
     fn change(&mut self, index: SegmentIndex, change: impl FnOnce(&mut Segment)) {
         let segment = self.get_mut(index);
+        let before = segment.dead();
         change(segment);
         let empty =
             segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
-        if empty && matches!(segment.owner, SegmentOwner::Body(_)) {
+        let is_freed = empty && matches!(segment.owner, SegmentOwner::Body(_));
+        if is_freed {
             *segment = FREE;
+        }
+        let after = segment.dead();
+        self.dead = self.dead + u64::from(after) - u64::from(before);
+        if is_freed {
             self.free.push(index);
         }
     }

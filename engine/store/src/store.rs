@@ -22,6 +22,7 @@ use crate::disk_owner::{DiskOwner, Flushed, Slots, StoreRole};
 use crate::finding::{Finding, Findings};
 use crate::group::Commit;
 use crate::hash::{DiskRandom, HashKey};
+use crate::index_shares::{IndexBorrower, IndexLender, IndexShare};
 use crate::indexes::Indexes;
 use crate::journals::Journals;
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, SHARDS};
@@ -36,7 +37,7 @@ use crate::superblock::{Format, Superblock};
 use crate::types::Limits;
 use crate::{retry, sealing};
 use alloc::boxed::Box;
-use machine::{Disk, DiskCompletion, DiskRequest, Sector};
+use machine::{Disk, DiskCompletion, DiskRequest};
 use sometimes::sometimes;
 use tasks::FrameId;
 
@@ -104,6 +105,12 @@ impl Store {
             limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
         let requests = pages + runs + SHARDS * (GROUP_BLOCKS_MAX as usize + 2) + 128;
         let (id, key) = (random.bytes(), HashKey::new(random.bytes()));
+        let index_share = match &role {
+            StoreRole::DiskOwner(_) => {
+                IndexShare::Lender(IndexLender::new(limits.resident_bytes, cores))
+            }
+            StoreRole::Client(_) => IndexShare::Borrower(IndexBorrower::new(limits.resident_bytes)),
+        };
         Store {
             condition: Condition::opening(),
             parts: StoreParts {
@@ -120,6 +127,7 @@ impl Store {
                 },
                 segments: Segments::new(geometry),
                 indexes: Indexes::new(limits.resident_bytes),
+                index_share,
                 journals: Journals::new(),
                 commit: Commit::new(),
                 wakes: Wakes::default(),
@@ -160,20 +168,6 @@ impl Store {
     /// The damage that opening found.
     pub fn findings(&self) -> &[Finding] {
         self.findings.all()
-    }
-
-    /// The first sector that the opening waits for, because the disk could not read it. The opening
-    /// continues when the disk can read it, or after enough calls of [`Store::read_again`].
-    pub fn unreadable(&self) -> Option<Sector> {
-        self.opening.as_ref()?.unreadable()
-    }
-
-    /// Reads a random page. If the disk can read it, the unreadable pages are read again. Must be
-    /// called about every second while [`Store::unreadable`] names a sector.
-    pub fn read_again(&mut self) {
-        if let Some(opening) = &mut self.opening {
-            opening.read_again(&mut self.parts);
-        }
     }
 
     /// Whether all operations have ended, and their changes are on the disk or refused.
@@ -231,7 +225,7 @@ impl Store {
         }
         self.cleaner.clean(&mut self.parts);
         self.seal();
-        self.parts.role.balance_segments(&mut self.parts.segments);
+        sharing::balance(&mut self.parts);
         self.serve_waiting();
     }
 

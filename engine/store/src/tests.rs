@@ -6,6 +6,7 @@ mod basics;
 mod bits;
 mod blank;
 mod buffers;
+mod capacity;
 mod conversations;
 mod conversion;
 mod cuts;

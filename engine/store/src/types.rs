@@ -19,8 +19,24 @@ pub struct Limits {
     /// Bytes that messages may take in the index. Each message takes
     /// [`crate::RESIDENT_BYTES_PER_MESSAGE`]. A message that was moved or has more than 32 KiB
     /// takes [`crate::RESIDENT_BYTES_PLACED`] more, and 4 bytes for each 32 KiB. Each outbox entry
-    /// takes [`crate::RESIDENT_BYTES_QUEUED`]. Above the limit deliveries are refused.
+    /// takes [`crate::RESIDENT_BYTES_QUEUED`]. Above the limit deliveries are refused. With several
+    /// cores, this is the even share of a core: the cores share the sum.
     pub resident_bytes: u64,
+}
+
+/// The disk's space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskSpace {
+    /// Bytes of the whole store.
+    pub bytes: u64,
+    /// Bytes of segments that are free.
+    pub free_bytes: u64,
+    /// Bytes of pages with message bodies.
+    pub body_bytes: u64,
+    /// Bytes of journal segments.
+    pub journal_bytes: u64,
+    /// Free bytes that are reserved for deletions, checkpoints and compaction.
+    pub reserve_bytes: u64,
 }
 
 /// A message's number in its mailbox (RFC 9051 §2.3.1.1): never 0, never reused.

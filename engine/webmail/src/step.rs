@@ -49,8 +49,9 @@ pub(crate) fn redirect(
 /// The text for the reader about a refusal of the store.
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {
-        Refusal::DiskFull | Refusal::IndexFull => {
-            "The server’s disk is full. Delete some messages and try again."
+        Refusal::DiskFull => "The server’s disk is full. Delete some messages and try again.",
+        Refusal::IndexFull => {
+            "The server has reached its maximum number of messages. Delete some messages and try again."
         }
         Refusal::OverQuota => {
             "Your mailbox is full. Delete messages, also from Trash, and try again."

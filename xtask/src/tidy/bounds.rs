@@ -29,7 +29,7 @@ pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 /// The lines of a crate's sources without its tests, by crate. Only the crates in this table have a
 /// limit.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
-    ("engine/server", 3_975),
+    ("engine/server", 3_942),
     ("cli", 5_000),
     // Built before each run of the tests, so it must stay small.
     ("xtask", 4_622),

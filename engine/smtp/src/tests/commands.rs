@@ -318,6 +318,11 @@ fn non_ascii_addresses_need_smtputf8() {
 fn sender_is_refused_without_disk_space() {
     for (refusal, reply) in [
         (SenderRefusal::StorageFull, "452 4.3.1 Insufficient system storage, try again later\r\n"),
+        (
+            SenderRefusal::IndexFull,
+            "452 4.3.1 The server has reached its maximum number of messages, try again later\r\n",
+        ),
+        (SenderRefusal::TooBig, "552 5.3.4 Message size exceeds the limit\r\n"),
         (SenderRefusal::Busy, "451 4.3.2 Server is busy, try again later\r\n"),
         (SenderRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
     ] {

@@ -143,6 +143,10 @@ fn lack_of_space_stops_the_deadline() {
 fn every_message_refusal_is_sent_at_its_end() {
     for (refusal, reply) in [
         (MessageRefusal::StorageFull, "452 4.3.1 Insufficient system storage, try again later\r\n"),
+        (
+            MessageRefusal::IndexFull,
+            "452 4.3.1 The server has reached its maximum number of messages, try again later\r\n",
+        ),
         (MessageRefusal::TryLater, "451 4.3.0 Message could not be stored, try again later\r\n"),
         (MessageRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
         (MessageRefusal::Loop, "554 5.4.6 Too many hops, mail loop detected\r\n"),

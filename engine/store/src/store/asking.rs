@@ -2,20 +2,22 @@
 
 use crate::account::AccountInfo;
 use crate::body::Body;
+use crate::capacity::{BodySpace, Capacity, CoreUse, Fill};
 use crate::conversations::Conversations;
 use crate::delivery::DeliveryId;
 use crate::finding::{Finding, Names};
+use crate::index_shares::IndexShare;
 use crate::mailbox::Mailbox;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
+use crate::parts::StoreParts;
 use crate::quotas::Usage;
-use crate::segments::{BodySpace, DiskSpace};
 use crate::store::Store;
 use crate::types::{
-    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Recipient,
-    SentId, Uid,
+    AccountId, Closing, DRAFTS, DiskSpace, Flags, Guid, MailboxId, MailboxInfo, MessageInfo,
+    Recipient, SentId, Uid,
 };
-use machine::UnixTime;
+use machine::{Sector, UnixTime};
 use tasks::Continuation;
 
 impl Names for Store {
@@ -71,7 +73,42 @@ impl Store {
     /// The space for one more body. So a caller can refuse a message before the client sends its
     /// body.
     pub fn room(&self) -> BodySpace {
-        if self.parts.indexes.are_full() { BodySpace::NONE } else { self.parts.segments.room() }
+        BodySpace::of(&self.parts.segments, &self.parts.indexes)
+    }
+
+    /// Notes for the operator that a message was refused, because [`Store::room`] has no space.
+    pub fn message_refused(&mut self) {
+        self.parts.segments.message_refused();
+    }
+
+    /// How full the disk and the index of the machine are. Only the disk owner knows it.
+    pub fn capacity(&self) -> Option<Capacity> {
+        let StoreParts { index_share, segments, indexes, .. } = &self.parts;
+        let IndexShare::Lender(lender) = index_share else { return None };
+        let own = CoreUse::new(segments, indexes.resident_bytes());
+        let of_all = lender.use_with(own);
+        Some(Capacity {
+            disk: of_all.disk(segments.pages()),
+            index: Fill {
+                used: of_all.index_bytes(),
+                limit: lender.total(),
+                is_full: indexes.are_full() || lender.has_waiting(),
+            },
+        })
+    }
+
+    /// The first sector that the opening waits for, because the disk could not read it. The opening
+    /// continues when the disk can read it, or after enough calls of [`Store::read_again`].
+    pub fn unreadable(&self) -> Option<Sector> {
+        self.opening.as_ref()?.unreadable()
+    }
+
+    /// Reads a random page. If the disk can read it, the unreadable pages are read again. Must be
+    /// called about every second while [`Store::unreadable`] names a sector.
+    pub fn read_again(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.read_again(&mut self.parts);
+        }
     }
 
     /// Whether [`Store::next_read_fault`] has a fault to return.

@@ -12,11 +12,12 @@
 //!   a free segment.
 
 use crate::backing::DiskPurpose;
+use crate::capacity::CoreUse;
 use crate::checkpoint::Checkpointer;
-use crate::disk_owner::{
-    self, ClientRequest, DiskClient, DiskRequestKind, NoticeKind, OwnerNotice, StoreRole,
-};
+use crate::disk_messages::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
+use crate::disk_owner::{self, DiskClient, StoreRole};
 use crate::index::Index;
+use crate::index_shares::{IndexBorrower, IndexLender, IndexShare, IndexWish};
 use crate::journals::Journals;
 use crate::layout::ShardId;
 use crate::outcome::State;
@@ -38,6 +39,8 @@ pub struct Share {
     superblock: Superblock,
     segments: Segments,
     indexes: PerShard<Index>,
+    /// The limit of these indexes to begin with.
+    index_bytes_max: u64,
     journals: Journals,
     started: ShardSet,
     checkpointer: Checkpointer,
@@ -96,7 +99,8 @@ impl Store {
         let mut shares = Vec::new();
         for core in (1..owners.0).map(CoreId) {
             let theirs = owners.shards_of(core);
-            shares.push(Box::new(share(theirs, state, &mut self.parts, &mut self.checkpointer)));
+            let (parts, checkpointer) = (&mut self.parts, &mut self.checkpointer);
+            shares.push(Box::new(share((core, theirs), state, parts, checkpointer)));
         }
         refresh_reserve(&mut self.parts);
         let left = self.parts.segments.spare();
@@ -107,11 +111,12 @@ impl Store {
 
     /// Takes over the shards of `share`.
     pub fn take_over(&mut self, share: Box<Share>) {
-        let Share { state, superblock, segments, indexes, journals, started, checkpointer } =
-            *share;
+        let Share { state, superblock, segments, indexes, journals, .. } = *share;
+        let Share { index_bytes_max, started, checkpointer, .. } = *share;
         let parts = &mut self.parts;
         (parts.superblock, parts.segments, parts.journals) = (superblock, segments, journals);
         parts.indexes.take_over(indexes);
+        parts.indexes.set_resident_bytes_max(index_bytes_max);
         parts.commit.take_over_started(started);
         refresh_reserve(parts);
         self.checkpointer = checkpointer;
@@ -156,6 +161,20 @@ impl Store {
                 parts.role.lend_segments(from, count, &mut parts.segments, is_serving)
             }
             DiskRequestKind::Segment(segment) => parts.segments.take_back(segment),
+            DiskRequestKind::IndexBytes(wanted) => {
+                let bytes = lender(&mut parts.index_share).requested(
+                    from,
+                    wanted,
+                    parts.indexes.resident_bytes(),
+                );
+                parts.role.notify(from, NoticeKind::IndexBytes(bytes));
+            }
+            DiskRequestKind::IndexBytesBack(bytes) => {
+                lender(&mut parts.index_share).returned(from, bytes)
+            }
+            DiskRequestKind::Use(core_use) => {
+                lender(&mut parts.index_share).uses().reported(from, core_use)
+            }
             DiskRequestKind::Failed(why) => self.fail(why),
         }
         self.serve_waiting();
@@ -188,6 +207,11 @@ impl Store {
             NoticeKind::Disk(completion) => self.disk_completed(completion),
             NoticeKind::Failed(why) => self.fail(why),
             NoticeKind::Retry => self.condition.request_retry(),
+            NoticeKind::IndexBytes(bytes) => {
+                let StoreParts { index_share, indexes, .. } = &mut self.parts;
+                borrower(index_share).answered(bytes);
+                indexes.set_resident_bytes_max(indexes.resident_bytes_max() + bytes);
+            }
             NoticeKind::HalfFull(is_half_full) => self.parts.role.half_full_changed(is_half_full),
             NoticeKind::Segments(granted, left) => {
                 let StoreParts { role, segments, wakes, .. } = &mut self.parts;
@@ -214,18 +238,68 @@ fn reserve_for(shards: ShardSet, parts: &StoreParts) -> u32 {
     parts.journals.reserve_of(shards, &parts.indexes, parts.segments.geometry())
 }
 
+/// Ends a turn: moves free segments and parts of the index limit between the cores.
+pub(super) fn balance(parts: &mut StoreParts) {
+    let StoreParts { role, segments, indexes, index_share, .. } = parts;
+    role.balance_segments(segments);
+    segments.turn_ended();
+    let (resident, limit) = (indexes.resident_bytes(), indexes.resident_bytes_max());
+    match index_share {
+        IndexShare::Lender(lender) => {
+            while let Some((core, bytes)) = lender.next_served(resident) {
+                role.notify(core, NoticeKind::IndexBytes(bytes));
+            }
+            indexes.set_resident_bytes_max(lender.own_limit());
+        }
+        IndexShare::Borrower(borrower) => {
+            match borrower.wish(resident, limit) {
+                Some(IndexWish::Borrow(bytes)) => role.ask(DiskRequestKind::IndexBytes(bytes)),
+                Some(IndexWish::GiveBack(bytes)) => {
+                    indexes.set_resident_bytes_max(limit - bytes);
+                    role.ask(DiskRequestKind::IndexBytesBack(bytes));
+                }
+                None => {}
+            }
+            let own = CoreUse::new(segments, resident);
+            if let Some(news) = borrower.news(own, segments.pages()) {
+                role.ask(DiskRequestKind::Use(news));
+            }
+        }
+    }
+}
+
+fn lender(share: &mut IndexShare) -> &mut IndexLender {
+    match share {
+        IndexShare::Lender(lender) => lender,
+        IndexShare::Borrower(_) => unreachable!("a request to a client"),
+    }
+}
+
+fn borrower(share: &mut IndexShare) -> &mut IndexBorrower {
+    match share {
+        IndexShare::Borrower(borrower) => borrower,
+        IndexShare::Lender(_) => unreachable!("a notice to the disk owner"),
+    }
+}
+
 fn share(
-    theirs: ShardSet,
+    (core, theirs): (CoreId, ShardSet),
     state: State,
     parts: &mut StoreParts,
     checkpointer: &mut Checkpointer,
 ) -> Share {
     let free = disk_owner::free_to_begin_with(reserve_for(theirs, parts));
+    let segments = parts.segments.split_off(free, theirs);
+    let indexes = parts.indexes.split_off(theirs);
+    let resident = theirs.iter().map(|shard| indexes.of(shard).resident_bytes()).sum();
+    let lender = lender(&mut parts.index_share);
+    lender.uses().reported(core, CoreUse::new(&segments, resident));
     Share {
         state,
         superblock: parts.superblock.clone(),
-        segments: parts.segments.split_off(free, theirs),
-        indexes: parts.indexes.split_off(theirs),
+        segments,
+        indexes,
+        index_bytes_max: lender.lend_first(core, resident),
         journals: parts.journals.split_off(theirs),
         started: parts.commit.split_started(theirs),
         checkpointer: checkpointer.split_off(theirs),

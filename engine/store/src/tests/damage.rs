@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
 use crate::outcome::{OpenRefusal, Outcome, Refusal, State, WhyReadOnly};
 use crate::record::{self, AccountTexts};
-use crate::segments::SegmentOwner;
+use crate::segment::SegmentOwner;
 use crate::segments::COMPACTION_RESERVE;
 use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
 use crate::{Store, block, chunk};

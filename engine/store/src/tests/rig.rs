@@ -137,9 +137,14 @@ impl Rig {
 
     /// Stores of several cores on a disk. Until sharing begins, the first store has all shards.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
-        let store =
-            begun(Store::disk_owner(limits(), disk.disk(), disk.store_seed(), cores), &disk);
+        Rig::of_cores_with(disk, cores, limits())
+    }
+
+    /// The same with other limits of each store.
+    pub(crate) fn of_cores_with(disk: TestDisk, cores: u8, limits: Limits) -> Rig {
+        let store = begun(Store::disk_owner(limits, disk.disk(), disk.store_seed(), cores), &disk);
         let mut rig = Rig::with(store, disk, 0, 0);
+        rig.limits = limits;
         rig.settle();
         rig.cores = cores;
         rig.shares = false;
@@ -171,7 +176,7 @@ impl Rig {
         if let Some((owners, shares)) = self.store.share_out(self.cores) {
             self.owners = owners;
             for (share, core) in shares.into_iter().zip(1..) {
-                let mut client = Store::client(limits(), [self.openings ^ core << 4; 32]);
+                let mut client = Store::client(self.limits, [self.openings ^ core << 4; 32]);
                 client.take_over(share);
                 self.clients.push(client);
             }

@@ -3,7 +3,8 @@
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
 use crate::outcome::{Outcome, Refusal};
-use crate::segments::{SegmentOwner, Want};
+use crate::segment::SegmentOwner;
+use crate::segments::Want;
 use crate::types::AccountId;
 use crate::walk::WalkCursor;
 use alloc::vec::Vec;

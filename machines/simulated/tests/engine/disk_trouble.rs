@@ -18,6 +18,27 @@ fn lines_with(room: &Room, words: &str) -> usize {
     room.machine.console.iter().filter(|line| line.contains(words)).count()
 }
 
+/// Delivers a message to Ada until it is refused. Returns the refusal, and counts in `accepted`.
+fn deliver_until_refused(room: &mut Room, body: &[u8], accepted: &mut usize) -> String {
+    loop {
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO client.test");
+        let mut reply = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>");
+        if reply.starts_with("250") {
+            room.smtp(&mut talk, "RCPT TO:<ada@barepost.test>");
+            room.smtp(&mut talk, "DATA");
+            room.send(&talk, body);
+            reply = room.smtp(&mut talk, ".");
+        }
+        room.close(&talk);
+        if !reply.starts_with("250") {
+            return reply;
+        }
+        *accepted += 1;
+    }
+}
+
 #[test]
 fn a_failed_write_or_flush_makes_the_store_read_only() {
     for (mood, what) in [(Mood::FailsFlushes, "flush"), (Mood::FailsWrites, "write")] {
@@ -44,8 +65,9 @@ fn a_failed_write_or_flush_makes_the_store_read_only() {
         room.close(&talk);
         room.until_nothing_is_in_use();
 
-        let line =
-            format!("store: the disk failed a {what}; no mail is accepted until it works again");
+        let line = format!(
+            "store: the disk failed a {what}; it is tried again every minute; mail can be read, but no mail is accepted until it works again"
+        );
         assert_eq!(lines_with(&room, &line), 1, "{:?}", room.machine.console);
         room.machine.stop = true;
         let stop_requested_at = room.machine.now;
@@ -309,6 +331,76 @@ fn a_failed_read_is_reported_as_temporary() {
     let reply = room.pop3(&mut talk, "RETR 1");
     assert!(reply.starts_with("-ERR [SYS/PERM] Message is damaged and cannot be read"), "{reply}");
     room.close(&talk);
+    let message = "message 1 in INBOX of ada@barepost.test";
+    assert_eq!(
+        lines_with(&room, &format!("{message} cannot be read: the disk reported an error")),
+        1
+    );
+    assert_eq!(lines_with(&room, &format!("{message} is damaged: two reads differ")), 1);
+}
+
+#[test]
+fn a_minute_has_at_most_ten_lines_about_damage() {
+    let mut room = Room::new(10);
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
+    assert!(room.machine.disk.spoil_what_holds(b"Dear Ada") > 0);
+    let mut talk = room.log_in("ada@barepost.test");
+    for _ in 0..25 {
+        assert!(room.pop3(&mut talk, "RETR 1").starts_with("-ERR [SYS/PERM]"));
+    }
+    assert_eq!(lines_with(&room, "is damaged"), 10);
+    room.pass(Micros::from_secs(61));
+    let rest = "store: 15 more reads of damaged or unreadable messages within a minute";
+    assert_eq!(lines_with(&room, rest), 1, "{:?}", room.machine.console);
+    assert!(room.pop3(&mut talk, "RETR 1").starts_with("-ERR [SYS/PERM]"));
+    assert_eq!(lines_with(&room, "is damaged"), 11);
+    room.close(&talk);
+}
+
+#[test]
+fn a_full_index_is_told_to_senders_and_the_operator() {
+    let bytes = 40 * store::RESIDENT_BYTES_PER_MESSAGE as u64;
+    let sizes = server::Sizes { index_bytes: bytes / u64::from(crate::CORES), ..usual_sizes() };
+    let mut room = Room::configured(4, MemoryDisk::blank(DISK_BYTES), sizes, CONFIGURATION);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    let mut accepted = 0;
+    let refusal = deliver_until_refused(&mut room, MESSAGE, &mut accepted);
+    assert!((20..=40).contains(&accepted), "{accepted}");
+    let expected = "452 4.3.1 The server has reached its maximum number of messages";
+    assert!(refusal.starts_with(expected), "{refusal}");
+    assert_eq!(lines_with(&room, "index: up to 40 messages, 0 % used"), 1);
+    let full =
+        "index: FULL: messages are refused; delete messages, or give the machine more memory";
+    assert_eq!(lines_with(&room, full), 1, "{:?}", room.machine.console);
+    assert_eq!(lines_with(&room, "disk: FULL"), 0);
+    let mut talk = room.log_in("ada");
+    for number in 1..=accepted / 2 {
+        assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK"));
+    }
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+    room.close(&talk);
+    assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
+    assert_eq!(lines_with(&room, "used; messages are accepted again"), 1);
+}
+
+#[test]
+fn a_message_that_never_fits_is_told_so() {
+    let mut room = Room::with_disk(4, MemoryDisk::blank(2 << 20));
+    let mut talk = room.connect(25);
+    room.smtp_reply(&mut talk);
+    room.send(&talk, b"EHLO client.test\r\n");
+    let offered = loop {
+        let line = room.line(&mut talk);
+        if let Some(size) = line.strip_prefix("250-SIZE ") {
+            break size.parse::<u64>().expect("a number");
+        }
+    };
+    room.smtp_reply(&mut talk);
+    assert!((1 << 20..2 << 20).contains(&offered), "{offered}");
+    let declared = |octets| format!("MAIL FROM:<a@far.test> SIZE={octets}");
+    assert!(room.smtp(&mut talk, &declared(offered + 1)).starts_with("552 5.3.4"));
+    assert!(room.smtp(&mut talk, &declared(offered / 2)).starts_with("250"));
+    room.close(&talk);
 }
 
 #[test]
@@ -322,26 +414,17 @@ fn a_full_disk_replies_452_until_messages_are_deleted() {
     let mut room = serving(MemoryDisk::blank(2 << 20));
     let body = b"A line of its text, to fill the disk with\r\n".repeat(1_000);
     let mut accepted = 0;
-    let refusal = loop {
-        let mut talk = room.connect(25);
-        room.smtp_reply(&mut talk);
-        room.smtp(&mut talk, "EHLO client.test");
-        let mut reply = room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>");
-        if reply.starts_with("250") {
-            room.smtp(&mut talk, "RCPT TO:<ada@barepost.test>");
-            room.smtp(&mut talk, "DATA");
-            room.send(&talk, &body);
-            reply = room.smtp(&mut talk, ".");
-        }
-        room.close(&talk);
-        if !reply.starts_with("250") {
-            break reply;
-        }
-        accepted += 1;
-    };
-    assert!(refusal.starts_with("452 4.3.1"), "{refusal}");
+    let refusal = deliver_until_refused(&mut room, &body, &mut accepted);
+    assert!(refusal.starts_with("452 4.3.1 Insufficient system storage"), "{refusal}");
     assert!(accepted > 10);
+    let told = |room: &Room| {
+        ["before it is full", "disk: FULL", "messages are accepted again"]
+            .map(|words| lines_with(room, words))
+    };
+    let seen = told(&room);
+    assert_eq!(seen, [2, 1, 0], "{:?}", room.machine.console);
     let mut room = serving(room.machine.disk.power_cut(&mut Dice::new(4)));
+    deliver_until_refused(&mut room, &body, &mut accepted);
     let mut talk = room.log_in("ada");
     for number in 1..=accepted {
         assert_eq!(room.retrieve(&mut talk, number), body);
@@ -351,6 +434,7 @@ fn a_full_disk_replies_452_until_messages_are_deleted() {
     room.close(&talk);
     room.until_nothing_is_in_use();
     room.pass(Micros::from_secs(1));
+    assert_eq!(told(&room)[2], 1, "{:?}", room.machine.console);
     for _ in 0..accepted / 2 {
         assert!(room.deliver("ada@barepost.test", &body).starts_with("250"));
     }
