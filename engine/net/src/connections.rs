@@ -147,6 +147,12 @@ impl Tcp {
         self.connections.len()
     }
 
+    /// Whether all connections are closed on our side, and their peers have acknowledged that.
+    /// Looks at each connection.
+    pub(crate) fn have_delivered_all(&self) -> bool {
+        self.connections.iter().all(|(_, connection)| connection.tcb.has_delivered_all())
+    }
+
     /// The number of incoming handshakes in progress.
     pub(crate) fn handshake_count(&self) -> usize {
         self.half_open.len()

@@ -152,6 +152,12 @@ impl Net {
         self.tcp.len()
     }
 
+    /// Whether all connections are closed on our side, and their peers have acknowledged that.
+    /// Looks at each connection, so it is for the time when the machine stops.
+    pub fn has_delivered_all(&self) -> bool {
+        self.tcp.have_delivered_all()
+    }
+
     /// The number of incoming handshakes in progress.
     pub fn handshake_count(&self) -> usize {
         self.tcp.handshake_count()

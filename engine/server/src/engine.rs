@@ -350,7 +350,7 @@ impl Engine {
             .connections
             .next_deadline()
             .min(services.next_deadline())
-            .min(lifecycle.next_deadline())
+            .min(lifecycle.next_deadline(parts.turn.now))
             .min(relief.next_deadline(parts))
             .min(Instant::or_never(parts.compute.next_deadline()));
         Next::At(if buggify!(WakeUpLate) { next + LATE } else { next })

@@ -17,11 +17,15 @@ use crate::parts::Parts;
 use crate::server::Server;
 use crate::session::Session;
 
-/// The time that open sessions have to end when the machine is asked to stop.
+/// The time that open sessions have to end when the machine is asked to stop. It is for sessions in
+/// the middle of a message, and for clients that have not acknowledged their last reply.
 const FAREWELL: Micros = Micros::from_secs(5);
 /// The time after [`FAREWELL`] for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
+/// The time that idle clients have to close their connections. They have acknowledged everything by
+/// then, so the machine does not wait for them any longer.
+const GRACE: Micros = Micros::from_millis(500);
 
 /// The stages of an engine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,8 +134,9 @@ impl Lifecycle {
     }
 
     /// The time at which the life cycle needs a turn even without an event.
-    pub(crate) fn next_deadline(&self) -> Instant {
+    pub(crate) fn next_deadline(&self, now: Instant) -> Instant {
         let of_life = match self.life {
+            Life::Stopping { until } if now < grace_until(until) => Some(grace_until(until)),
             Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => {
                 Some(until)
             }
@@ -286,7 +291,8 @@ impl Lifecycle {
 
     fn leave_without_connections(&mut self, until: Instant, server: &mut Server) {
         let now = server.parts.turn.now;
-        if is_without_connections(&server.parts) || now >= until {
+        let is_graceful = now >= grace_until(until) && has_said_all(&server.parts);
+        if is_without_connections(&server.parts) || is_graceful || now >= until {
             server.let_sessions(|sessions, cx| sessions.tell_all(cx, Session::deadline_expired));
             self.life = Life::Leaving { until: now + REST };
         }
@@ -352,13 +358,23 @@ fn provisioning_context(parts: &mut Parts) -> ProvisioningContext<'_> {
     }
 }
 
-/// Whether all connections and all started work has ended.
+/// Whether all clients have everything, and all started work has ended.
 fn has_nothing_left(server: &Server) -> bool {
     let Server { parts, services, .. } = server;
-    is_without_connections(parts)
+    has_said_all(parts)
         && parts.store.is_at_rest()
         && parts.links.unanswered() == 0
         && services.in_flight() == 0
+}
+
+/// Whether all clients have acknowledged the end of their connections.
+fn has_said_all(parts: &Parts) -> bool {
+    parts.connections.net().has_delivered_all()
+}
+
+/// The end of [`GRACE`]. `until`: the end of [`FAREWELL`].
+fn grace_until(until: Instant) -> Instant {
+    until - Micros(FAREWELL.0 - GRACE.0)
 }
 
 fn is_without_connections(parts: &Parts) -> bool {

@@ -225,6 +225,11 @@ impl Tcb {
         self.has_output_now() || (self.has_unsent() && !self.timers.retransmit.is_set())
     }
 
+    /// Whether the peer has acknowledged everything, including our FIN.
+    pub fn has_delivered_all(&self) -> bool {
+        matches!(self.state, State::FinWait2 | State::TimeWait | State::Closed)
+    }
+
     /// Whether the connection needs no call before `called_at`, when it will be called anyway. The
     /// answer may be false without need. Then [`Tcb::output`] finds nothing to do.
     #[inline]

@@ -272,6 +272,36 @@ fn a_stop_ends_sessions_and_keeps_acknowledged_mail() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_idle_clients() {
+    let mut room = Room::new(8);
+    let mut idle = room.connect(25);
+    room.smtp_reply(&mut idle);
+    let mut reader = room.log_in("ada@barepost.test");
+    room.machine.stop = true;
+    let stop_requested_at = room.machine.now;
+    // The clients get the last reply, and do not close their connections.
+    assert!(room.smtp_reply(&mut idle).starts_with("421 "));
+    assert!(room.line(&mut reader).starts_with("-ERR [SYS/TEMP]"));
+    room.until("the engine has stopped", |room| room.ended.is_some());
+    let took = room.machine.now.since(stop_requested_at);
+    assert!(took < Micros::from_secs(1), "{took:?}");
+    assert_eq!(room.ended, Some(Ending::Asked));
+}
+
+#[test]
+fn a_stop_waits_for_a_message_in_progress() {
+    let mut room = Room::new(8);
+    let mut sender = room.begin_message("ada@barepost.test");
+    room.machine.stop = true;
+    room.pass(Micros::from_secs(2));
+    assert!(room.ended.is_none(), "the machine has not waited");
+    room.send(&sender, MESSAGE);
+    let reply = room.smtp(&mut sender, ".");
+    assert!(reply.starts_with("250 ") || reply.starts_with("421 "), "{reply}");
+    room.until("the engine has stopped", |room| room.ended.is_some());
+}
+
+#[test]
 fn the_console_tells_the_sizes_at_start() {
     let room = Room::new(10);
     let first = room.machine.console.first().map(String::as_str).unwrap_or_default();
