@@ -163,6 +163,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         transaction.permission.check()?;
+        transaction.check_copies(transaction.declared.unwrap_or(0), self.cx.store)?;
         let (delivery, head) = transaction.begin(account, self.cx.store)?;
         let queue_id = self.inbound.queue_ids.draw();
         let proof = transaction
@@ -185,6 +186,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let ending = EndOfData::NotYet;
         let message = IncomingMessage {
             delivery,
+            octets: 0,
             head,
             queue_id,
             author,

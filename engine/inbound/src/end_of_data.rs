@@ -163,7 +163,7 @@ fn refuse(refusal: MessageRefusal, session: &mut smtp::Session, host: &mut SmtpH
 /// Errors: the message is given up.
 fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     loop {
-        match step(host) {
+        match check_space(host).and_then(|()| step(host)) {
             Ok(Step::Done(ending)) => host.message()?.0.ending = ending,
             Ok(Step::Waits) => return Ok(()),
             Err(refusal) => {
@@ -171,6 +171,17 @@ fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
                 return Err(refusal);
             }
         }
+    }
+}
+
+/// Checks the space for later copies of a message, once its size is known.
+fn check_space(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
+    let Some(transaction) = host.transaction.as_deref() else { return Ok(()) };
+    match &transaction.message {
+        Some(IncomingMessage { ending: EndOfData::FinalFields(_), octets, .. }) => {
+            transaction.check_copies(*octets, host.cx.store)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -22,6 +22,8 @@ use super::trace::Trace;
 /// A message on its way into the store.
 pub(super) struct IncomingMessage {
     pub(super) delivery: DeliveryHandle,
+    /// The bytes that the store has taken.
+    pub(super) octets: u64,
     /// The bytes above the message that are not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) queue_id: QueueId,
@@ -70,6 +72,7 @@ impl IncomingMessage {
             let taken =
                 store.append(self.delivery, &self.head, continuation).map_err(message_refusal)?;
             self.head.drain(..taken);
+            self.octets += taken as u64;
         }
         Ok(self.head.is_empty())
     }
@@ -98,7 +101,7 @@ impl IncomingMessage {
             &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>,
         ) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let IncomingMessage { delivery, queue_id, author, revision, signing, .. } = self;
+        let IncomingMessage { delivery, octets, queue_id, author, revision, signing, .. } = self;
         let Trace { hostname, date_now, .. } = trace;
         let SmtpContext { store, turn, signer, .. } = cx;
         let own = Reviser {
@@ -109,6 +112,7 @@ impl IncomingMessage {
         };
         let result = act(revision, &own, &mut |bytes| {
             let taken = store.append(*delivery, bytes, continuation)?;
+            *octets += taken as u64;
             if let Some(signing) = signing {
                 signing.arrived(bytes.get(..taken).unwrap_or_default());
             }

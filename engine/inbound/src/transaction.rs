@@ -3,12 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use smtp::RecipientRefusal;
-use store::Recipient;
+use shards::ShardedStore;
+use smtp::{MessageRefusal, RecipientRefusal};
+use store::{Recipient, Refusal};
 
 use super::allowance::Permission;
 use super::deferral::Deferral;
-use super::incoming::IncomingMessage;
+use super::incoming::{IncomingMessage, message_refusal};
 use super::posting::RemotePart;
 use super::quota::{AvailableSpace, KnownUsage};
 use super::spf_check::SpfState;
@@ -77,5 +78,24 @@ impl InboundTransaction {
         }
         self.is_narrow |= room == AvailableSpace::ThisMessage;
         Ok(())
+    }
+
+    /// Checks that the disk has space for the copies of a queued message for its local recipients.
+    /// The copies are made later, from the outbox. So the sender is told at once that there is no
+    /// space, and not by a report hours later.
+    pub(super) fn check_copies(
+        &self,
+        octets: u64,
+        store: &mut ShardedStore,
+    ) -> Result<(), MessageRefusal> {
+        let copies = self.recipients.len() as u64;
+        if copies == 0 || !self.posting.goes_to_queue() {
+            return Ok(());
+        }
+        store.check_room(octets.saturating_mul(copies)).map_err(|refusal| match refusal {
+            // All copies together may be too large for the disk, although the message is not.
+            Refusal::TooLarge => MessageRefusal::StorageFull,
+            other => message_refusal(other),
+        })
     }
 }

@@ -318,3 +318,54 @@ fn a_report_without_space_is_tried_once_an_hour() {
     assert_eq!(failed, 60);
     room.until_nothing_is_in_use();
 }
+
+/// A message for a local and a remote recipient is stored twice on the disk: once in the outbox and
+/// once for the local recipient. If there is no space for both, the sender is told at once.
+#[test]
+fn a_queued_message_needs_disk_space_for_local_copies() {
+    let configuration = [&*configuration(), NO_QUOTA].concat();
+    let disk = MemoryDisk::blank(4 << 20);
+    let room = Room::configured(922, disk, usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::Takes);
+    let has_space = |room: &mut Room, octets: u64| {
+        let mut talk = room.connect(25);
+        room.smtp_reply(&mut talk);
+        room.smtp(&mut talk, "EHLO client.test");
+        let command = format!("MAIL FROM:<a@far.test> SIZE={octets}");
+        let reply = room.smtp(&mut talk, &command);
+        room.close(&talk);
+        reply.starts_with("250")
+    };
+    let content = message(400);
+    let octets = content.len() as u64;
+    while has_space(&mut room, 3 * octets / 2) {
+        room.deliver("grace@barepost.test", &message(30));
+    }
+    assert!(has_space(&mut room, octets));
+    let mut submit = |room: &mut Room, parameters: &str, recipients: &[&str]| {
+        let mut talk = room.connect(587);
+        room.smtp_reply(&mut talk);
+        let mail = format!("MAIL FROM:<ada@barepost.test>{parameters}");
+        for command in ["EHLO client.test", ADA, &mail] {
+            assert!(world.say(room, &mut talk, command).starts_with('2'), "{command}");
+        }
+        for recipient in recipients {
+            let command = format!("RCPT TO:<{recipient}>");
+            assert!(world.say(room, &mut talk, &command).starts_with("250"), "{command}");
+        }
+        let mut reply = world.say(room, &mut talk, "DATA");
+        if reply.starts_with("354") {
+            room.send(&talk, &content);
+            reply = world.say(room, &mut talk, ".");
+        }
+        room.part(talk);
+        reply
+    };
+    let both = ["grace@barepost.test", "bob@far.test"];
+    for parameters in ["", &format!(" SIZE={octets}")] {
+        let reply = submit(&mut room, parameters, &both);
+        assert!(reply.starts_with("452 4.3.1 Insufficient system storage"), "{reply}");
+    }
+    room.pass(Micros::from_secs(1));
+    assert!(submit(&mut room, "", &["bob@far.test"]).starts_with("250"));
+}
