@@ -28,6 +28,8 @@ pub(crate) enum DiskRequestKind {
     IndexBytes(u64),
     /// The client returns bytes of the index limit.
     IndexBytesBack(u64),
+    /// The client has refused a message, because no core has space for it on the disk.
+    MessageRefused,
     /// The client's use of the disk and the index.
     Use(CoreUse),
     Failed(WhyReadOnly),

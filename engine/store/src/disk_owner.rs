@@ -322,6 +322,20 @@ impl StoreRole {
         client.ask(kind);
     }
 
+    /// A client tells the disk owner that a message was refused for lack of space. While a notice
+    /// waits to be sent, it stands for later refusals too.
+    pub(crate) fn message_refused(&mut self, segments: &mut Segments) {
+        match self {
+            StoreRole::DiskOwner(_) => segments.message_refused(),
+            StoreRole::Client(client) => {
+                let last = client.requests.back();
+                if !matches!(last, Some(ClientRequest(DiskRequestKind::MessageRefused))) {
+                    client.ask(DiskRequestKind::MessageRefused);
+                }
+            }
+        }
+    }
+
     /// Makes the stores of all other cores read-only, because this store has become read-only.
     pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {

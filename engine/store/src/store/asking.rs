@@ -78,7 +78,8 @@ impl Store {
 
     /// Notes for the operator that a message was refused, because [`Store::room`] has no space.
     pub fn message_refused(&mut self) {
-        self.parts.segments.message_refused();
+        let StoreParts { role, segments, .. } = &mut self.parts;
+        role.message_refused(segments);
     }
 
     /// How full the disk and the index of the machine are. Only the disk owner knows it.

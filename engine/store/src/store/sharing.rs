@@ -172,6 +172,7 @@ impl Store {
             DiskRequestKind::IndexBytesBack(bytes) => {
                 lender(&mut parts.index_share).returned(from, bytes)
             }
+            DiskRequestKind::MessageRefused => parts.segments.message_refused(),
             DiskRequestKind::Use(core_use) => {
                 lender(&mut parts.index_share).uses().reported(from, core_use)
             }
