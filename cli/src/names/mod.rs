@@ -4,6 +4,7 @@
 mod asking;
 mod check;
 mod records;
+mod requirements;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -68,6 +69,7 @@ fn print(
     for wanted in records::wanted(configuration, keys, addresses).map_err(too_long)? {
         say(format_args!("; {}\n{wanted}", wanted.purpose));
     }
+    requirements::lines().for_each(|line| say(format_args!("{line}")));
     Ok(())
 }
 

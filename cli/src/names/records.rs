@@ -62,8 +62,9 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     for address in addresses {
         let record = Record::Address(*address);
         records.push(Wanted::new(host, record, "The address of this machine.".into()));
-        let purpose =
-            format!("The name of the address. The provider of {address} can set this record.");
+        let purpose = format!(
+            "The name of the address, which must lead back to it. The provider of {address} can set this record."
+        );
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }
     // If the host name is also a mail domain, `of_domain` adds its SPF record.
@@ -97,7 +98,7 @@ fn of_domain(
     }
     // A message is signed by the domain of its author, and its envelope sender has that domain too.
     let policy = format!("v=DMARC1; p=reject; adkim=s; aspf=s; rua=mailto:postmaster@{domain}");
-    let purpose = "Other servers should reject mail from {domain} that passes neither DKIM nor SPF, and send reports to the postmaster (DMARC).";
+    let purpose = "Other servers should reject mail from this domain that passes neither DKIM nor SPF, and send reports to the postmaster (DMARC).";
     records.push(Wanted::new(&below("_dmarc")?, text(&policy), purpose.into()));
     let reports = format!("v=TLSRPTv1; rua=mailto:postmaster@{domain}");
     let purpose = "Other servers send reports about TLS problems to the postmaster (TLS-RPT).";
