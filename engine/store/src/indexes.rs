@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The resident bytes are the sum over all indexes.
-//! - An address belongs to its account as soon as the creation of the account is gathered. So two
-//!   accounts cannot get the same address.
+//! - An address belongs to its account as soon as the record that gives it the address is gathered,
+//!   and until a record that takes it away is durable. So two accounts cannot get the same address.
 
 use crate::account::Account;
 use crate::finding::{Damage, Findings};
@@ -99,7 +99,7 @@ impl Indexes {
         self.directory.get(address).copied()
     }
 
-    /// Assigns these addresses to an account that is being created.
+    /// Assigns these addresses to an account that is being created, or that gets them as aliases.
     pub(crate) fn give_addresses(
         &mut self,
         id: AccountId,
@@ -108,10 +108,12 @@ impl Indexes {
         self.directory.extend(addresses.map(|address| (address, id)));
     }
 
-    /// Frees the addresses of an account that was not created.
-    pub(crate) fn forget_addresses(&mut self, id: AccountId) {
-        if !self.account(id).is_some_and(Account::is_named) {
-            self.directory.retain(|_, owner| *owner != id);
+    /// Assigns exactly its durable addresses to an account, after a change of its addresses is
+    /// durable or was refused.
+    pub(crate) fn renew_addresses(&mut self, id: AccountId) {
+        self.directory.retain(|_, owner| *owner != id);
+        if let Some(account) = self.shards.of(id.shard()).account(id) {
+            self.directory.extend(account.addresses().map(|address| (address.clone(), id)));
         }
     }
 

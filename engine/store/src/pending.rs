@@ -10,12 +10,27 @@ use tasks::{Continuation, FrameId};
 pub(crate) enum Pending {
     Delivery(FrameId),
     Account(Continuation, AccountId),
+    Aliases(Continuation, AccountId),
     Change(Continuation),
     Mailbox(Continuation, MailboxId),
     Filed(Continuation, Filed),
     Move(FrameId),
     /// Pages of a torn message that opening removed.
     Drop(Page, u32),
+}
+
+impl Pending {
+    /// The continuation that is refused if the group fails. Deliveries and moves have none.
+    pub(crate) fn continuation(self) -> Option<Continuation> {
+        match self {
+            Pending::Account(continuation, _)
+            | Pending::Aliases(continuation, _)
+            | Pending::Change(continuation)
+            | Pending::Mailbox(continuation, _)
+            | Pending::Filed(continuation, _) => Some(continuation),
+            Pending::Delivery(_) | Pending::Move(_) | Pending::Drop(..) => None,
+        }
+    }
 }
 
 /// An operation that waits for a flush before its record may be gathered.

@@ -399,6 +399,10 @@ impl Store {
                 Pending::Account(continuation, id) => {
                     wakes.wake(continuation, Outcome::AccountCreated(id))
                 }
+                Pending::Aliases(continuation, id) => {
+                    wakes.wake(continuation, Outcome::Changed);
+                    self.parts.indexes.renew_addresses(id);
+                }
                 Pending::Change(continuation) => wakes.wake(continuation, Outcome::Changed),
                 Pending::Mailbox(continuation, id) => {
                     wakes.wake(continuation, Outcome::MailboxCreated(id))
@@ -429,14 +433,10 @@ impl Store {
             .give_up_metadata_changes()
             .for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
         for one in pending {
-            if let Pending::Account(_, id) = one {
-                self.parts.indexes.forget_addresses(id);
+            if let Pending::Account(_, id) | Pending::Aliases(_, id) = one {
+                self.parts.indexes.renew_addresses(id);
             }
-            if let Pending::Account(continuation, _)
-            | Pending::Change(continuation)
-            | Pending::Mailbox(continuation, _)
-            | Pending::Filed(continuation, _) = one
-            {
+            if let Some(continuation) = one.continuation() {
                 self.parts.wakes.refuse(continuation, Refusal::ReadOnly);
             }
         }

@@ -113,6 +113,40 @@ impl Store {
         Ok(id)
     }
 
+    /// Replaces the further addresses of an account. An address that the account loses is free once
+    /// `continuation` is woken with [`crate::Outcome::Changed`]. Until then no other change of the
+    /// account may be requested.
+    ///
+    /// Errors: `AddressTaken`, `NoSuchAccount`, `TooLarge`, `DiskFull`, `Busy`, `NotServing`,
+    /// `ReadOnly`.
+    pub fn set_aliases(
+        &mut self,
+        id: AccountId,
+        aliases: &[&str],
+        continuation: Continuation,
+    ) -> Result<(), Refusal> {
+        self.condition.check_serving()?;
+        let parts = &mut self.parts;
+        let is_taken =
+            |alias: &&str| parts.indexes.owner_of(alias).is_some_and(|owner| owner != id);
+        if aliases.iter().any(is_taken) {
+            return Err(Refusal::AddressTaken);
+        }
+        let shard = id.shard();
+        parts.journals.make_room(shard, RECORDS_MAX, &parts.segments)?;
+        let account = parts.indexes.account(id).filter(|account| account.is_named());
+        let account = account.ok_or(Refusal::NoSuchAccount)?;
+        if !are_addresses_sound(account.texts().address, aliases) {
+            return Err(Refusal::TooLarge);
+        }
+        let aliases: Vec<Box<str>> = aliases.iter().map(|alias| Box::from(*alias)).collect();
+        let texts = AccountTexts { aliases: &aliases, ..account.texts() };
+        record::put_account(parts.journals.gather(shard), texts);
+        parts.journals.wait(shard, Pending::Aliases(continuation, id));
+        parts.indexes.give_addresses(id, aliases.into_iter());
+        Ok(())
+    }
+
     /// Changes an account's password hash and verifier. Both change together, because they belong
     /// to one password. `continuation` is woken with [`crate::Outcome::Changed`].
     ///
@@ -398,22 +432,24 @@ fn checked(name: &str) -> Result<Box<str>, Refusal> {
 }
 
 const ADDRESS_MAX: usize = 254;
-const ALIASES_MAX: usize = 8;
+const ALIASES_MAX: usize = 64;
+/// The most bytes of all addresses of an account in its record, each with its length. They fit into
+/// a block together with the passwords.
+const ADDRESSES_BYTES_MAX: usize = RECORDS_MAX - 2 * PASSWORD_HASH_MAX - VERIFIER_MAX - 32;
 const PASSWORD_HASH_MAX: usize = 256;
 const VERIFIER_MAX: usize = 256;
 
 fn check_texts(new: &NewAccount<'_>) -> Result<(), Refusal> {
-    let fits = |text: &str, most: usize| !text.is_empty() && text.len() <= most;
-    let sound = fits(new.address, ADDRESS_MAX)
-        && new.aliases.len() <= ALIASES_MAX
-        && new.aliases.iter().all(|alias| fits(alias, ADDRESS_MAX))
+    let sound = are_addresses_sound(new.address, new.aliases)
         && new.password_hash.len() <= PASSWORD_HASH_MAX
         && new.verifier.len() <= VERIFIER_MAX;
     if sound { Ok(()) } else { Err(Refusal::TooLarge) }
 }
 
-const _: () = assert!(
-    (ADDRESS_MAX + 2) * (ALIASES_MAX + 1) + 2 * PASSWORD_HASH_MAX + VERIFIER_MAX + 32
-        <= RECORDS_MAX,
-    "the largest account fits into a block"
-);
+fn are_addresses_sound(address: &str, aliases: &[&str]) -> bool {
+    let all = || core::iter::once(&address).chain(aliases);
+    let bytes: usize = all().map(|address| 2 + address.len()).sum();
+    aliases.len() <= ALIASES_MAX
+        && bytes <= ADDRESSES_BYTES_MAX
+        && all().all(|address| (1..=ADDRESS_MAX).contains(&address.len()))
+}

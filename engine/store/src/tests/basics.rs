@@ -8,6 +8,7 @@ use crate::chunk::{CHUNK_OCTETS, HEADER_BYTES};
 use crate::layout::ShardId;
 use crate::outcome::{Outcome, Refusal};
 use crate::types::{BUILT_IN, Flags, INBOX, Limits, MarkChange, Marks, Recipient, Uid};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -251,6 +252,58 @@ fn accounts_are_found_by_address_and_alias_after_restarts() {
             verifier: "",
         };
         assert_eq!(rig.store.create_account(&other, NOW, continuation), Err(Refusal::AddressTaken));
+        rig = rig.cut(Cut::Prefix(0));
+    }
+}
+
+#[test]
+fn addresses_of_an_account_are_limited_by_number_and_bytes() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut set = |count: usize, bytes: usize| {
+        let names: Vec<String> = (0..count).map(|number| format!("{number:0bytes$}")).collect();
+        let aliases: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let (_, continuation) = rig.continuation();
+        let result = rig.store.set_aliases(ada, &aliases, continuation);
+        rig.settle();
+        if result.is_ok() {
+            assert_eq!(rig.store.account(ada).unwrap().aliases().count(), count);
+        }
+        result
+    };
+    assert_eq!(set(64, 43), Ok(()));
+    assert_eq!(set(65, 20), Err(Refusal::TooLarge));
+    assert_eq!(set(64, 60), Err(Refusal::TooLarge));
+    assert_eq!(set(12, 254), Ok(()));
+    assert_eq!(set(13, 254), Err(Refusal::TooLarge));
+    assert_eq!(set(1, 255), Err(Refusal::TooLarge));
+    let rig = rig.cut(Cut::Prefix(0));
+    assert_eq!(rig.store.account(ada).unwrap().aliases().count(), 12);
+}
+
+const TAKEN: Result<(), Refusal> = Err(Refusal::AddressTaken);
+
+#[test]
+fn aliases_are_replaced_and_freed_when_durable() {
+    let mut rig = Rig::new(16 * MIB);
+    let [ada, grace] = ["ada@example.org", "grace@example.org"].map(|name| rig.create(name));
+    let (_, continuation) = rig.continuation();
+    rig.store.set_aliases(ada, &["one@example.org", "two@example.org"], continuation).unwrap();
+    assert_eq!(rig.store.set_aliases(grace, &["two@example.org"], continuation), TAKEN);
+    rig.settle();
+    assert_eq!(rig.store.find("two@example.org"), Some(ada));
+    rig.store.set_aliases(ada, &["one@example.org", "three@example.org"], continuation).unwrap();
+    assert_eq!(rig.store.set_aliases(grace, &["two@example.org"], continuation), TAKEN);
+    rig.settle();
+    assert_eq!(rig.store.find("two@example.org"), None);
+    rig.store.set_aliases(grace, &["two@example.org"], continuation).unwrap();
+    assert_eq!(rig.store.set_aliases(grace, &["ada@example.org"], continuation), TAKEN);
+    rig.settle();
+    for _ in 0..2 {
+        let owners = ["ada", "one", "two", "three", "grace"]
+            .map(|name| rig.store.find(&format!("{name}@example.org")));
+        assert_eq!(owners, [Some(ada), Some(ada), Some(grace), Some(ada), Some(grace)]);
+        assert_eq!(rig.store.account(ada).unwrap().password_hash(), "secret");
         rig = rig.cut(Cut::Prefix(0));
     }
 }

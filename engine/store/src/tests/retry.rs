@@ -211,6 +211,27 @@ fn failed_account_creation_can_be_repeated() {
 }
 
 #[test]
+fn refused_alias_change_leaves_the_addresses_as_they_were() {
+    let mut rig = Rig::new(2 * MIB);
+    let [ada, grace] = ["ada@example.org", "grace@example.org"].map(|name| rig.create(name));
+    let set = |rig: &mut Rig, id, alias| {
+        let (number, continuation) = rig.continuation();
+        rig.store.set_aliases(id, &[alias], continuation).unwrap();
+        rig.outcome(number)
+    };
+    assert!(matches!(set(&mut rig, ada, "one@example.org"), Outcome::Changed));
+    fail(&mut rig, (true, false));
+    let refused = set(&mut rig, ada, "two@example.org");
+    assert!(matches!(refused, Outcome::Refused(Refusal::ReadOnly)));
+    fail(&mut rig, (false, false));
+    retry(&mut rig);
+    assert_eq!(rig.store.find("one@example.org"), Some(ada));
+    assert_eq!(rig.store.find("two@example.org"), None);
+    assert!(matches!(set(&mut rig, grace, "two@example.org"), Outcome::Changed));
+    assert_eq!(rig.store.find("two@example.org"), Some(grace));
+}
+
+#[test]
 fn deliveries_in_progress_at_a_failure_free_their_space() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
