@@ -92,6 +92,30 @@ class Booting(barepost.Test):
             at = datetime.datetime.fromisoformat(stamp[1]).replace(tzinfo=datetime.UTC)
             self.assertLess(abs((datetime.datetime.now(datetime.UTC) - at).total_seconds()), 600, line)
 
+    def test_an_edited_file_applies_at_the_next_start(self):
+        def user(name, password, *aliases):
+            names = ", ".join(f'"{alias}@{DOMAIN}"' for alias in aliases)
+            return f'[[user]]\naddress = "{name}@{DOMAIN}"\npassword = "{password}"\naliases = [{names}]\n'
+
+        head = f'hostname = "mail.{DOMAIN}"\ndomains = ["{DOMAIN}"]\n{barepost.ACCESS}'
+        data = self.data(configuration=head + user("ada", PASSWORD, "info", "sales") + user("grace", PASSWORD))
+        machine = self.boot(data)
+        self.assertEqual([line for line in machine.process.lines() if "accounts:" in line], [])
+        self.assertEqual(machine.stop(), 0)
+        (data / "barepost.toml").write_text(head + user("ada", "another password", "info") + user("sales", PASSWORD))
+        machine = self.boot(data)
+        for words in (f"grace@{DOMAIN} is not in the configuration; its account and mail stay",
+                      f"sales@{DOMAIN} is not an alias of ada@{DOMAIN} any more",
+                      f"the password of ada@{DOMAIN} was set from the configuration"):
+            machine.process.wait_for_line(f"accounts: {re.escape(words)}", barepost.READY_SECONDS)
+        message = MessageMaker(1).make(1, 2000)
+        for address in ("info", "sales", "grace"):
+            self.assertEqual(machine.deliver("sender@client.test", f"{address}@{DOMAIN}", message).code, 250)
+        for name, password in (("ada", "another password"), ("sales", PASSWORD), ("grace", PASSWORD)):
+            with machine.pop3() as session:
+                session.log_in(f"{name}@{DOMAIN}", password)
+                self.assertEqual(session.stat()[0], 1, name)
+
     def test_a_wide_range_of_friends_is_told_with_its_line(self):
         text = CONFIGURATION + "[access]\nunthrottled_from = [\"10.0.0.0/8\", \"10.0.2.0/24\"]\n"
         said = self.boot(self.data(configuration=text)).process.lines()

@@ -36,6 +36,8 @@ pub struct Directory {
     domains: Vec<LocalDomain>,
     /// The address of the account that gets the mail for the administrator.
     postmaster: String,
+    /// The address of the reserved account, unless a user has it.
+    reserved: Option<String>,
     administrators: Vec<String>,
     quota: Quota,
     /// Quotas of accounts with their own setting, by address.
@@ -91,7 +93,10 @@ impl Directory {
                 })
                 .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
-            postmaster: configuration.postmaster().to_string(),
+            postmaster: configuration.postmaster(),
+            reserved: Some(configuration.reserved_address()).filter(|reserved| {
+                configuration.users.iter().all(|user| user.address.as_str() != reserved)
+            }),
         }
     }
 
@@ -169,7 +174,7 @@ impl Directory {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let mut find = |local_part| {
             let address = canonical(local_part, &domain.name, &mut buffer)?;
-            usual_account(store, address).map(|known| known.id)
+            self.usual_account(store, address).map(|known| known.id)
         };
         if let Some(account) = find(local_part) {
             return Ok(account);
@@ -195,7 +200,7 @@ impl Directory {
         };
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
-        let known = usual_account(store, address);
+        let known = self.usual_account(store, address);
         LoginAccount {
             account: known.map(|known| known.id),
             name: known.map_or(address, |known| known.address).into(),
@@ -261,6 +266,18 @@ impl Directory {
         store.find(&self.postmaster).ok_or(RecipientRefusal::Unavailable)
     }
 
+    /// The account with this address, unless it is the reserved account.
+    fn usual_account<'s>(
+        &self,
+        store: &'s ShardedStore,
+        address: &str,
+    ) -> Option<KnownAccount<'s>> {
+        let known = store.account(store.find(address)?)?;
+        let is_reserved = known.password_hash.is_empty()
+            && self.reserved.as_deref().is_some_and(|reserved| reserved == known.address);
+        (!is_reserved).then_some(known)
+    }
+
     /// The address of a sender, including the domain if the client left it out.
     pub fn complete<'a>(&'a self, path: &ReversePath<'a>) -> impl Iterator<Item = &'a str> {
         let domain = match path {
@@ -269,11 +286,6 @@ impl Directory {
         };
         iter::once(path.text()).chain(domain.into_iter().flat_map(|domain| ["@", &domain.name]))
     }
-}
-
-/// The account with this address, unless it is the reserved account.
-fn usual_account<'s>(store: &'s ShardedStore, address: &str) -> Option<KnownAccount<'s>> {
-    store.account(store.find(address)?).filter(|known| !known.password_hash.is_empty())
 }
 
 /// The daily limits of a user, or the default ones.

@@ -6,7 +6,10 @@
 //! | `directory` | from an address to an account |
 //! | `logins` | checks a password or a SCRAM proof, with throttling |
 //! | `allowances` | whether the webmail may send one more message |
-//! | `provisioning` | creates the accounts of the configuration |
+//! | `setup` | sets up the accounts of the configuration, in two parts: |
+//! | `provisioning` | creates accounts, and changes aliases and password hashes |
+//! | `passwords` | makes and checks plain passwords while clients are served |
+//! | `differences` | compares the configuration with the disk |
 //! | `entries` | how a message and its envelope become outbox entries |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,14 +17,18 @@
 extern crate alloc;
 
 mod allowances;
+mod differences;
 mod directory;
 pub mod entries;
+mod lines;
 pub mod logins;
+mod passwords;
 mod provisioning;
+mod setup;
+mod wait_points;
 
 pub use allowances::{Excess, may_send};
 pub use directory::{Directory, LoginAccount};
 pub use logins::Logins;
-pub use provisioning::{
-    AccountsWaitPoint, Provisioning, ProvisioningContext, ProvisioningProgress,
-};
+pub use provisioning::SetupContext;
+pub use setup::AccountSetup;

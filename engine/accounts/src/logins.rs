@@ -8,6 +8,9 @@
 //! successful login. All protocols share this code: this file begins, decides and ends an attempt,
 //! and the session only reports the result.
 //!
+//! A new account has no password until the setup of accounts has made it (`passwords`). Its logins
+//! are refused without a check, and do not count as failures.
+//!
 //! An unknown name, or an account without a verifier, gets the same answers as any other name
 //! ([`Verifier::for_unknown_name`]).
 
@@ -84,6 +87,8 @@ enum AttemptState {
     Granted,
     /// The client's address has too many attempts in progress.
     TooMany,
+    /// The account is new, and its password is not made yet.
+    NotReady,
     /// The attempt failed, and the answer is delayed.
     Refused,
 }
@@ -99,6 +104,8 @@ pub enum Decision {
     HeldBack,
     /// The client's address has too many attempts in progress: the attempt was not checked.
     TooMany,
+    /// The account is new, and its password is not made yet: the attempt was not checked.
+    NotReady,
 }
 
 /// The result of a check.
@@ -244,6 +251,7 @@ impl Logins {
             AttemptState::Hashing(_)
             | AttemptState::Proving
             | AttemptState::Verified(..)
+            | AttemptState::NotReady
             | AttemptState::Granted => true,
             AttemptState::TooMany | AttemptState::Refused => false,
         };
@@ -297,6 +305,7 @@ impl Logins {
             _ if !self.count_attempt(caller.address, throttled, cx.turn.now) => {
                 AttemptState::TooMany
             }
+            _ if is_new(&login, cx.store) => AttemptState::NotReady,
             Proof::Scram(scram) => {
                 proof = Some(scram);
                 AttemptState::Proving
@@ -370,6 +379,7 @@ impl Logins {
         let verdict = match attempt.state {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
+            AttemptState::NotReady => return Some(Decision::NotReady),
             AttemptState::Verified(account, mark) if has_password(account, mark, cx.store) => {
                 LoginDecision::Granted(account)
             }
@@ -406,6 +416,12 @@ impl Logins {
             compute.abandon(number);
         }
     }
+}
+
+/// Whether the account exists and has no password yet.
+fn is_new(login: &LoginAccount, store: &ShardedStore) -> bool {
+    let known = login.account.and_then(|account| store.account(account));
+    known.is_some_and(|known| known.password_hash.is_empty())
 }
 
 /// The verifier for proofs of `login`.

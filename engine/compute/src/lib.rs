@@ -330,30 +330,23 @@ impl Compute {
 
     fn hash(&mut self, task: HashTask) -> JobResult {
         match task {
-            HashTask::Check { password, hash } => match self.hasher.verify(&password, &hash) {
-                Ok(true) => JobResult::Right { password, hash },
-                _ => JobResult::Wrong,
-            },
+            HashTask::Check { password, hash } => {
+                // Another core may ask before this core knows all accounts.
+                self.hasher.make_room_for(core::iter::once(&*hash));
+                match self.hasher.verify(&password, &hash) {
+                    Ok(true) => JobResult::Right { password, hash },
+                    _ => JobResult::Wrong,
+                }
+            }
             HashTask::Spend { password } => {
                 self.hasher.spend(&password);
                 JobResult::Wrong
             }
-            HashTask::Make { password, salt } => JobResult::Made(self.hash_now(&password, salt)),
+            HashTask::Make { password, salt } => match self.hasher.hash(&password, salt) {
+                Ok(hash) => JobResult::Made(hash),
+                Err(error) => unreachable!("every accepted password can be hashed: {error:?}"),
+            },
         }
-    }
-
-    /// Hashes a new password at once.
-    pub fn hash_now(&mut self, password: &[u8], salt: [u8; mail::SALT_BYTES]) -> String {
-        match self.hasher.hash(password, salt) {
-            Ok(hash) => hash,
-            Err(error) => unreachable!("every accepted password can be hashed: {error:?}"),
-        }
-    }
-
-    /// Checks at once whether `hash` was made from the password.
-    pub fn is_password_of(&mut self, password: &str, hash: &str) -> bool {
-        self.hasher.make_room_for(core::iter::once(hash));
-        self.hasher.verify(password.as_bytes(), hash) == Ok(true)
     }
 
     /// Makes the buffer of the hasher large enough to check passwords against all of `hashes`.

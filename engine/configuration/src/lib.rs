@@ -75,6 +75,9 @@ pub const DOMAINS_MAX: usize = 256;
 pub const USERS_MAX: usize = 4096;
 /// The maximum number of aliases of one account.
 pub const ALIASES_MAX: usize = 64;
+/// The maximum length of all aliases of one account together, in bytes. The disk has all addresses
+/// of an account in one block.
+pub const ALIASES_BYTES_MAX: usize = 2_800;
 /// The maximum number of forwarding addresses of one account.
 pub const FORWARDS_MAX: usize = 7;
 /// The maximum number of prefixes in one list of `[access]` or `[relay]`.

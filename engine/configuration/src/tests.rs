@@ -291,6 +291,16 @@ fn an_address_must_belong_to_one_of_the_domains() {
 }
 
 #[test]
+fn aliases_of_an_account_have_a_limited_length() {
+    let with_aliases = |count: usize| {
+        let names: Vec<_> = (0..count).map(|number| format!("'{number:064}@a.test'")).collect();
+        with_user(&format!("password = 'lovelace'\naliases = [{}]", names.join(", ")))
+    };
+    assert!(Configuration::parse(&with_aliases(39)).is_ok());
+    refused(&with_aliases(40), 6, "the aliases are too long", "2800 bytes");
+}
+
+#[test]
 fn an_address_belongs_to_one_account_only() {
     let again = "password = 'lovelace'\n[[user]]\naddress = 'ADA@a.test'\npassword = 'countess'";
     refused(&with_user(again), 7, "`ada@a.test` is used twice", "no other account has");

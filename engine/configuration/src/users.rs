@@ -12,7 +12,7 @@ use super::error::ConfigurationError;
 use super::keys::keys;
 use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
 use super::values::{HostName, MailAddress};
-use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
+use super::{ALIASES_BYTES_MAX, ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
 /// The longest password, in bytes. It must fit into a line of POP3 (RFC 2449 §4 allows 255),
 /// together with the command.
@@ -23,12 +23,10 @@ const PASSWORD_CHARACTERS_MIN: usize = 8;
 keys! {
     KEYS, described, "[[user]]", [],
     format!(
-        "An account. It is created at the start if it does not exist; after that its record on the \
-        disk is authoritative. `quota`, `forward`, `keep`, `admin` and the limits are read from \
-        the file at each start. A change of `aliases` has no effect, and neither has the removal \
-        of a section. A changed `password_hash` replaces the password of the account, and so may a \
-        changed `password`; see [accounts.md](accounts.md). There may be up to {USERS_MAX} \
-        sections."
+        "An account. It is created at the start if it does not exist. All keys are read at each \
+        start, and changes take effect. An unchanged `password` or `password_hash` does not undo \
+        a change that the owner has made in the webmail; see [accounts.md](accounts.md). The \
+        removal of a section removes no account. There may be up to {USERS_MAX} sections."
     );
     "address" {
         form: "string",
@@ -47,8 +45,7 @@ keys! {
             without control characters"
         ),
         example: r#""correct horse battery""#,
-        meaning: "The initial password. The disk has it only as an argon2id hash and a SCRAM \
-            verifier.",
+        meaning: "The password. The disk has it only as an argon2id hash and a SCRAM verifier.",
     }
     "password_hash" {
         form: "string",
@@ -59,13 +56,16 @@ keys! {
         ),
         example: "\"$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA\
             $4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0\"",
-        meaning: "The hash of the initial password. Such an account has no SCRAM verifier, so set \
+        meaning: "The hash of the password. Such an account has no SCRAM verifier, so set \
             its mail programs to PLAIN.",
     }
     "aliases" {
         form: "list of strings",
         default: "no aliases",
-        range: format!("up to {ALIASES_MAX} addresses in `domains`, which no other account has"),
+        range: format!(
+            "up to {ALIASES_MAX} addresses in `domains`, of {ALIASES_BYTES_MAX} bytes together, \
+            which no other account has"
+        ),
         example: r#"["ada.lovelace@example.org"]"#,
         meaning: "Other addresses of the account. It may also send from them.",
     }
@@ -126,13 +126,12 @@ keys! {
     }
 }
 
-/// An account that is created if it does not exist. After that, the data on the disk is
-/// authoritative.
+/// An account. It is created if it does not exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     /// The address of the account, which is also its login name.
     pub address: MailAddress,
-    /// The initial password.
+    /// The password that the account has until its owner replaces it.
     pub password: Password,
     /// Other addresses of this account.
     pub aliases: Vec<MailAddress>,
@@ -169,10 +168,10 @@ pub enum Keep {
     Nothing,
 }
 
-/// The initial password of an account.
+/// The configured password of an account.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// The password itself. It is hashed when the account is created.
+    /// The password itself. It is hashed before it is stored.
     Plain(String),
     /// An argon2id hash in PHC form, with a checked bound on its cost.
     Argon2id(String),
@@ -218,10 +217,15 @@ fn user(
     let aliases = match section.optional("aliases") {
         Some(list) => {
             let items = list.list(ALIASES_MAX, "a list of addresses")?;
-            items
+            let aliases = items
                 .iter()
                 .map(|item| self::address(item, domains, &mut taken.addresses))
-                .collect::<Result<Vec<_>, _>>()?
+                .collect::<Result<Vec<_>, _>>()?;
+            if aliases.iter().map(|alias| alias.as_str().len()).sum::<usize>() > ALIASES_BYTES_MAX {
+                let expected = format_args!("at most {ALIASES_BYTES_MAX} bytes of addresses");
+                return Err(list.error("the aliases are too long", expected));
+            }
+            aliases
         }
         None => Vec::new(),
     };

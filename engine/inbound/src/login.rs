@@ -28,7 +28,9 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     match logins.decide(attempt, host.caller, &mut cx) {
         Some(Decision::Granted(account)) => answer(Ok(account), session, host),
         Some(Decision::Refused) => answer(Err(AuthRefusal::Credentials), session, host),
-        Some(Decision::TooMany) => answer(Err(AuthRefusal::TryLater), session, host),
+        Some(Decision::TooMany | Decision::NotReady) => {
+            answer(Err(AuthRefusal::TryLater), session, host)
+        }
         Some(Decision::HeldBack) | None => {}
     }
 }

@@ -29,7 +29,9 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
             }
         }
         Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, host),
-        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, host),
+        Some(Decision::TooMany | Decision::NotReady) => {
+            answer(Err(LoginRefusal::TryLater), session, host)
+        }
         Some(Decision::HeldBack) | None => {}
     }
 }

@@ -12,7 +12,7 @@ use connections::Handshakes;
 use machine::{CoreId, Instant, Machine, Micros, Sector, Turn};
 use net::{Events, OutputProgress, Sending};
 use sometimes::buggify;
-use store::{AccountId, CRASH_SECTOR, State, Store, Uid, Wake};
+use store::{AccountId, CRASH_SECTOR, State, Store, Uid};
 use tasks::{Budget, Subsystem};
 
 use crate::in_use::InUse;
@@ -198,10 +198,10 @@ impl Engine {
         }
         self.messages(machine);
         let Engine { server, lifecycle, .. } = self;
-        while let Some(Wake { continuation, outcome }) = server.parts.store.next_wake() {
-            match Subsystem::of(continuation.entry) {
-                Some(Subsystem::Accounts) => lifecycle.account_made(outcome, server),
-                _ => server.woken(continuation, outcome, machine),
+        while let Some(wake) = server.parts.store.next_wake() {
+            match Subsystem::of(wake.continuation.entry) {
+                Some(Subsystem::Accounts) => lifecycle.account_changed(wake, server),
+                _ => server.woken(wake.continuation, wake.outcome, machine),
             }
         }
     }

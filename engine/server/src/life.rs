@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use accounts::{Provisioning, ProvisioningContext, ProvisioningProgress};
+use accounts::{AccountSetup, SetupContext};
 use certificates::{Certificates, ReadSoFar, clock};
 use channel::Class;
 use configuration::Configuration;
@@ -10,7 +10,7 @@ use connections::{Handshakes, announce_share};
 use health::{HealthPhase, StorageHealth};
 use machine::{CoreId, Instant, Machine, Micros, SERVICES, Security};
 use net::{Sending, Service};
-use store::{Outcome, Owners, State};
+use store::{Owners, State, Wake};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -32,16 +32,14 @@ const GRACE: Micros = Micros::from_millis(500);
 enum Life {
     /// The store opens. A core that does not own the disk waits for the order to serve.
     Opening,
-    /// The engine looks up the accounts of the configuration, and creates missing ones.
+    /// The accounts become what the configuration wants.
     MakingAccounts,
-    /// The store makes an account.
-    AwaitingAccount,
     /// The engine reads the uploaded certificates.
     ReadingCertificates,
     /// The other cores take over their shards. The value is the number of cores that own shards,
     /// once known.
     Sharing(Option<Owners>),
-    /// The other cores begin to listen.
+    /// New accounts get their passwords, and the other cores begin to listen.
     Assembling,
     /// Clients are served.
     Serving,
@@ -59,8 +57,7 @@ enum Life {
 pub(crate) struct Lifecycle {
     core: CoreId,
     life: Life,
-    /// The accounts of the configuration, until they are made.
-    provisioning: Provisioning,
+    accounts: AccountSetup,
     health: StorageHealth,
 }
 
@@ -74,12 +71,10 @@ pub enum Ending {
 }
 
 impl Lifecycle {
-    /// The first core makes the accounts of the configuration.
-    pub(crate) fn new(core: CoreId, configuration: &Configuration) -> Lifecycle {
-        let is_first = core == CoreId::FIRST;
-        let provisioning =
-            if is_first { Provisioning::of(configuration) } else { Provisioning::default() };
-        Lifecycle { core, life: Life::Opening, provisioning, health: StorageHealth::new(core) }
+    /// The configuration has the accounts.
+    pub(crate) fn new(core: CoreId, configuration: &Arc<Configuration>) -> Lifecycle {
+        let accounts = AccountSetup::of(configuration);
+        Lifecycle { core, life: Life::Opening, accounts, health: StorageHealth::new(core) }
     }
 
     /// The reason why the engine stopped, once it has stopped.
@@ -97,11 +92,11 @@ impl Lifecycle {
         self.examine_health(&mut server.parts);
         match self.life {
             Life::Opening => self.look_at_store(server, machine),
-            Life::MakingAccounts => self.make_accounts(server, machine),
+            Life::MakingAccounts => self.make_accounts(server),
             Life::ReadingCertificates => self.read_certificates(server),
             Life::Sharing(owners) => self.share_out(owners, server),
-            Life::Assembling => self.serve_when_all_do(server),
-            Life::AwaitingAccount | Life::Serving | Life::Stopped(_) => {}
+            Life::Assembling | Life::Serving => self.make_passwords(server, machine),
+            Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_without_connections(until, server),
             Life::Leaving { until } => self.leave_with_nothing_left(until, server),
             Life::AwaitingOthers { until } => {
@@ -124,7 +119,8 @@ impl Lifecycle {
     pub(crate) fn can_go_on(&self, server: &Server) -> bool {
         let Server { parts, services, .. } = server;
         match self.life {
-            Life::MakingAccounts => self.provisioning.is_to_go_on(parts.turn.now),
+            Life::MakingAccounts => self.accounts.can_provision(parts.turn.now),
+            Life::Assembling | Life::Serving => self.accounts.can_make_passwords(),
             Life::ReadingCertificates => services.certificates.is_to_be_read(parts.turn.now),
             Life::Stopping { .. } => is_without_connections(parts),
             Life::Leaving { .. } => has_nothing_left(server),
@@ -136,14 +132,13 @@ impl Lifecycle {
     /// The time at which the life cycle needs a turn even without an event.
     pub(crate) fn next_deadline(&self, now: Instant) -> Instant {
         let of_life = match self.life {
-            Life::Stopping { until } if now < grace_until(until) => Some(grace_until(until)),
+            Life::Stopping { until } if now < grace_until(until) => grace_until(until),
             Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => {
-                Some(until)
+                until
             }
-            Life::MakingAccounts => self.provisioning.again_at(),
-            _ => None,
+            _ => self.accounts.next_deadline(now),
         };
-        Instant::or_never(of_life).min(self.health.next_deadline())
+        of_life.min(self.health.next_deadline())
     }
 
     fn examine_health(&mut self, parts: &mut Parts) {
@@ -190,33 +185,37 @@ impl Lifecycle {
                 let secret = store.secret(b"IPv6 addresses");
                 connections.begin_ipv6(turn.now, &secret);
                 self.life = Life::MakingAccounts;
-                self.make_accounts(server, machine);
+                self.make_accounts(server);
             }
         }
     }
 
-    fn make_accounts(&mut self, server: &mut Server, machine: &mut impl Machine) {
-        match self.provisioning.go_on(&mut provisioning_context(&mut server.parts), machine) {
-            ProvisioningProgress::Some => {}
-            ProvisioningProgress::Asked => self.life = Life::AwaitingAccount,
-            ProvisioningProgress::All => self.accounts_are_made(server),
+    fn make_accounts(&mut self, server: &mut Server) {
+        let needs = Certificates::wants_account(&server.parts.connections, &server.parts.store);
+        let certificates = needs.then_some(certificates::ACCOUNT);
+        if self.accounts.provision(certificates, &mut setup_context(&mut server.parts)) {
+            self.accounts_are_made(server);
         }
     }
 
-    /// Processes the outcome of making an account in the store.
-    pub(crate) fn account_made(&mut self, outcome: Outcome, server: &mut Server) {
-        self.provisioning.woken(outcome, &mut provisioning_context(&mut server.parts));
-        if self.life == Life::AwaitingAccount {
-            self.life = Life::MakingAccounts;
+    fn make_passwords(&mut self, server: &mut Server, entropy: &mut impl Machine) {
+        self.accounts.make_passwords(&mut setup_context(&mut server.parts), entropy);
+        if self.life == Life::Assembling {
+            self.serve_when_all_do(server);
         }
+    }
+
+    /// Processes an outcome of the store for the setup of accounts.
+    pub(crate) fn account_changed(&mut self, wake: Wake, server: &mut Server) {
+        let cx = &mut setup_context(&mut server.parts);
+        self.accounts.woken(wake.continuation, wake.outcome, cx);
+        server.end_outdated_sessions();
     }
 
     /// Continues after all accounts of the configuration exist.
     fn accounts_are_made(&mut self, server: &mut Server) {
         let parts = &mut server.parts;
         parts.store.note_accounts();
-        let hashes = parts.store.own.store.accounts().map(|account| account.password_hash());
-        parts.compute.make_room_for(hashes);
         server.let_certificates(|certificates, cx| certificates.begin_reading(cx));
         self.life = Life::ReadingCertificates;
         self.read_certificates(server);
@@ -239,23 +238,36 @@ impl Lifecycle {
             let shown = server.services.certificates.shown();
             links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
             store.begin_serving(owners);
-            self.life = Life::Assembling;
-            self.serve_when_all_do(server);
+            self.assemble(server);
         }
     }
 
-    /// Begins to listen when all other cores do. A core may have to pass a client to another core,
-    /// and that core must not refuse the client.
+    /// Begins to make passwords. All cores know all accounts.
+    pub(crate) fn assemble(&mut self, server: &mut Server) {
+        self.accounts.begin_passwords(&mut setup_context(&mut server.parts));
+        self.life = Life::Assembling;
+        self.serve_when_all_do(server);
+    }
+
+    /// Begins to listen when the accounts may be used. The first core listens when all other cores
+    /// do: it may have to pass a client to another core, and that core must not refuse the client.
     fn serve_when_all_do(&mut self, server: &mut Server) {
-        let Parts { store, console, directory, hostname, .. } = &mut server.parts;
-        if store.all_others_serve() {
-            console.print(format_args!("serving {directory} as {hostname}"));
-            self.listen(server);
+        let Parts { store, console, directory, hostname, turn, .. } = &mut server.parts;
+        if !self.accounts.may_listen(turn.now) {
+            return;
         }
+        if self.core != CoreId::FIRST {
+            store.tell_serving();
+        } else if store.all_others_serve() {
+            console.print(format_args!("serving {directory} as {hostname}"));
+        } else {
+            return;
+        }
+        self.listen(server);
     }
 
     /// Begins to accept clients.
-    pub(crate) fn listen(&mut self, server: &mut Server) {
+    fn listen(&mut self, server: &mut Server) {
         server.let_certificates(Certificates::judge);
         let Server { parts: Parts { store, directory, connections, .. }, services, .. } = server;
         let disk_bytes = store.own.store.disk_bytes();
@@ -346,16 +358,9 @@ impl Lifecycle {
     }
 }
 
-fn provisioning_context(parts: &mut Parts) -> ProvisioningContext<'_> {
-    let Parts { turn, connections, store, console, compute, .. } = parts;
-    let needs = Certificates::wants_account(connections, store);
-    ProvisioningContext {
-        turn: *turn,
-        store: &mut store.own.store,
-        compute,
-        console,
-        certificate_account: needs.then_some(certificates::ACCOUNT),
-    }
+fn setup_context(parts: &mut Parts) -> SetupContext<'_> {
+    let Parts { turn, store, console, compute, .. } = parts;
+    SetupContext { turn: *turn, store, compute, console }
 }
 
 /// Whether all clients have everything, and all started work has ended.

@@ -223,6 +223,7 @@ impl Server {
             self.parts.compute.next_done()
         {
             match Subsystem::of(entry) {
+                Some(Subsystem::Accounts) => continue,
                 // A session abandons its job before it ends.
                 Some(Subsystem::Auth | Subsystem::Inbound) => {
                     self.tell(frame, Session::resumed);

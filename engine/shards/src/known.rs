@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use store::{AccountId, AccountInfo, Store};
 
@@ -33,6 +34,8 @@ impl<'a> KnownAccount<'a> {
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, AccountSnapshot>,
     addresses: BTreeMap<Box<str>, AccountId>,
+    /// The replaced password hashes of all accounts that have one.
+    replaced: Vec<Box<str>>,
     secret_of_unknown_names: [u8; 16],
     secret_of_paths: [u8; 16],
 }
@@ -58,6 +61,9 @@ impl Accounts {
                 verifier: info.verifier().into(),
             };
             accounts.known.insert(info.id(), account);
+            accounts
+                .replaced
+                .extend(Some(info.replaced()).filter(|hash| !hash.is_empty()).map(Box::from));
             for address in core::iter::once(info.address()).chain(info.aliases()) {
                 accounts.addresses.insert(address.into(), info.id());
             }
@@ -85,9 +91,11 @@ impl Accounts {
         self.secret_of_paths
     }
 
-    /// The password hashes of all accounts.
+    /// The password hashes of all accounts that passwords are checked against: the present ones,
+    /// and the replaced ones.
     pub(crate) fn password_hashes(&self) -> impl Iterator<Item = &str> {
-        self.known.values().map(|account| &*account.password_hash)
+        let present = self.known.values().map(|account| &*account.password_hash);
+        present.chain(self.replaced.iter().map(|hash| &**hash))
     }
 }
 

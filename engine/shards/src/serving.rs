@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use channel::Class;
 use machine::CoreId;
-use store::{AccountId, Owners};
+use store::{AccountId, AccountInfo, Owners};
 use tasks::FrameId;
 
 use crate::known::Changed;
@@ -103,7 +103,6 @@ impl ShardedStore {
             }
             News::Serve(accounts, owners) => {
                 others.accounts = accounts;
-                others.remote.ask(from, Request::Serving);
                 self.owners = owners;
                 return Some(CoreEvent::Serve);
             }
@@ -150,14 +149,27 @@ impl ShardedStore {
         }
     }
 
+    /// Tells the first core that this core has begun to serve mail.
+    pub fn tell_serving(&mut self) {
+        if let Some(others) = &mut self.others {
+            others.remote.ask(CoreId::FIRST, Request::Serving);
+        }
+    }
+
     /// Whether all other cores have begun to serve mail.
     pub fn all_others_serve(&self) -> bool {
         self.others.as_ref().is_none_or(|others| others.server.all_serve())
     }
 
-    /// The password hashes of all accounts, if there are several cores.
+    /// The hashes of all accounts that passwords are checked against: the present ones, and the
+    /// replaced ones.
     pub fn password_hashes(&self) -> impl Iterator<Item = &str> {
-        self.others.iter().flat_map(|others| others.accounts.password_hashes())
+        fn of_account(account: AccountInfo<'_>) -> [&str; 2] {
+            [account.password_hash(), account.replaced()]
+        }
+        let alone = self.others.is_none();
+        let own = self.own.store.accounts().filter(move |_| alone).flat_map(of_account);
+        own.chain(self.others.iter().flat_map(|others| others.accounts.password_hashes()))
     }
 
     /// An account of this core with sessions on this core that must be ended.

@@ -17,7 +17,7 @@ use http::{BodyAdmission, Reply, Status};
 use mail::PasswordMark;
 use store::AccountId;
 use webmail::handler_reply::HandlerReply;
-use webmail::{LoginFacts, Request};
+use webmail::{LoginFacts, ProofFailure, Request};
 
 use super::context::{HttpCall, WebContext};
 use super::host::{HttpHost, kept_for};
@@ -230,8 +230,12 @@ impl HttpConversation {
                         self.pending = Some(Box::new(PendingRequest::NewPassword(making)));
                     }
                     (decision, purpose) => {
-                        let has_too_many = matches!(decision, Some(Decision::TooMany));
-                        self.refused(&purpose, has_too_many, call);
+                        let why = match decision {
+                            Some(Decision::TooMany) => ProofFailure::TooMany,
+                            Some(Decision::NotReady) => ProofFailure::NotReady,
+                            _ => ProofFailure::Wrong,
+                        };
+                        self.refused(&purpose, why, call);
                     }
                 }
             }
@@ -251,8 +255,8 @@ impl HttpConversation {
     }
 
     /// Answers a request after its login has failed.
-    fn refused(&mut self, purpose: &LoginPurpose, has_too_many: bool, call: &mut HttpCall<'_>) {
-        match purpose.refused(has_too_many, &call.web.hostname) {
+    fn refused(&mut self, purpose: &LoginPurpose, why: ProofFailure, call: &mut HttpCall<'_>) {
+        match purpose.refused(why, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),
             Refused::Ask(request) => call.web.ask(call.caller.connection.0, request),
         }
@@ -328,7 +332,7 @@ impl HttpConversation {
         match held_back {
             Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
-                self.refused(&purpose, false, call);
+                self.refused(&purpose, ProofFailure::Wrong, call);
             }
             _ => self.with(call, |session, host| session.deadline_expired(host)),
         }

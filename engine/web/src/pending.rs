@@ -127,25 +127,22 @@ impl LoginPurpose {
     }
 
     /// The result if the login fails.
-    pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
+    pub(super) fn refused(&self, why: ProofFailure, hostname: &str) -> Refused {
         Refused::Reply(match self {
             LoginPurpose::Password(new) => {
-                let why = if has_too_many { ProofFailure::TooMany } else { ProofFailure::Wrong };
                 return Refused::Ask(Request::SetPassword(
                     new.ticket.clone(),
                     new.token.clone(),
                     Err(why),
                 ));
             }
-            LoginPurpose::Certificates(_) if has_too_many => {
-                Reply::refusal(Status::TooManyRequests)
-            }
-            LoginPurpose::Certificates(_) => unknown(),
+            LoginPurpose::Certificates(_) => match why {
+                ProofFailure::Wrong => unknown(),
+                ProofFailure::TooMany => Reply::refusal(Status::TooManyRequests),
+                ProofFailure::NotReady => Reply::refusal(Status::ServiceUnavailable),
+            },
             LoginPurpose::Webmail { name, next, draft, .. } => {
-                let why = match has_too_many {
-                    true => "Too many sign-in attempts from your network. Try again in a moment.",
-                    false => "Wrong email address or password.",
-                };
+                let why = why.at_login();
                 let draft = draft.as_ref().map_or_else(String::new, |draft| draft.to_text());
                 webmail::login_page(hostname, name, next, Some(why), &draft)
             }

@@ -144,11 +144,7 @@ impl Engine {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
             CoreEvent::DestinationNotice => server.let_outbound(Outbound::hear),
-            CoreEvent::Serve => {
-                let Parts { compute, store, .. } = &mut server.parts;
-                compute.make_room_for(store.password_hashes());
-                self.lifecycle.listen(server);
-            }
+            CoreEvent::Serve => self.lifecycle.assemble(server),
             CoreEvent::Stop => self.lifecycle.begin_stopping(server),
         }
     }

@@ -165,7 +165,7 @@ impl Server {
     }
 
     /// Ends sessions with an old password, after a request handler may have set a new one.
-    fn end_outdated_sessions(&mut self) {
+    pub(crate) fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);
         }

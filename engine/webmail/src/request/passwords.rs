@@ -50,13 +50,28 @@ impl fmt::Debug for PasswordChange {
     }
 }
 
-/// The reason why the old password was not accepted.
+/// The reason why a password was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProofFailure {
-    /// The old password is wrong.
+    /// The password is wrong.
     Wrong,
     /// The client's network has made too many attempts.
     TooMany,
+    /// The account is new, and its password is not made yet.
+    NotReady,
+}
+
+impl ProofFailure {
+    /// The text for a user that signs in.
+    pub fn at_login(self) -> &'static str {
+        match self {
+            ProofFailure::Wrong => "Wrong email address or password.",
+            ProofFailure::TooMany => {
+                "Too many sign-in attempts from your network. Try again in a moment."
+            }
+            ProofFailure::NotReady => "Your account is being set up. Try again in a minute.",
+        }
+    }
 }
 
 /// The new password that a form asks for. Errors: the text for the user, if the password is not
@@ -115,8 +130,7 @@ impl AuthenticatedRequest<'_, '_> {
                 Job::set_password(secrets, notes)
             }
             Err(ProofFailure::Wrong) => self.complaint("The current password is wrong."),
-            Err(ProofFailure::TooMany) => self
-                .complaint("Too many sign-in attempts from your network. Try again in a moment."),
+            Err(why) => self.complaint(why.at_login()),
         };
         Ok((self.client(), job))
     }

@@ -3,6 +3,7 @@
 pub(crate) mod room;
 
 mod abuse;
+mod account_setup;
 mod administrators;
 mod arc;
 mod arc_sealing;
