@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use machine::{Ethernet, Instant};
+use machine::{Ethernet, Instant, Micros};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::{Socket, tcp, udp};
@@ -44,6 +44,9 @@ pub enum Cable {
 pub struct Client {
     /// The bytes that new connections buffer in each direction.
     pub buffer_bytes: usize,
+    /// The time by which new connections delay an acknowledgment that no data carries. `None`: the
+    /// default of smoltcp.
+    pub acknowledgment_delay: Option<Micros>,
     /// Whether the host's cable is plugged in.
     pub cable: Cable,
     hardware: Ethernet,
@@ -76,6 +79,7 @@ impl Client {
         });
         Client {
             buffer_bytes: BUFFER_BYTES,
+            acknowledgment_delay: None,
             cable: Cable::In,
             hardware,
             interface,
@@ -92,6 +96,9 @@ impl Client {
         let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
+        if let Some(delay) = self.acknowledgment_delay {
+            socket.set_ack_delay(Some(time::Duration::from_micros(delay.0)));
+        }
         self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
         let own = IpListenEndpoint { addr: self.source, port: self.next_port };
         let opened = socket.connect(self.interface.context(), (server.into(), port), own);

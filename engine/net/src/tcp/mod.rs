@@ -102,7 +102,7 @@ pub use options::{
     WINDOW_SHIFT_MAX,
 };
 pub use pools::{PoolSizes, Pools};
-pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
+pub use round_trip::{RTO_INITIAL, RTO_MARGIN_MIN, RTO_MAX};
 pub use segment::{CardFull, SegmentRepr, SegmentToSend, TcpFlags};
 pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;

@@ -17,7 +17,7 @@ use crate::tcp::alarm::{
     SYN_ATTEMPTS_MAX, USER_TIMEOUT_MAX, millis,
 };
 use crate::tcp::pools::Pools;
-use crate::tcp::round_trip::RTO_MIN;
+use crate::tcp::round_trip::RTO_MARGIN_MIN;
 use crate::tcp::state::{Owed, State};
 
 impl Tcb {
@@ -209,8 +209,10 @@ impl Tcb {
     #[inline]
     pub(super) fn restart_after_idleness(&mut self, now: Instant) {
         let silence = self.silent_for(now);
-        // The silence is nearly always shorter than `RTO_MIN`, and no timeout is shorter than that.
-        if self.snd_max == self.snd_una && silence >= RTO_MIN && silence > self.round_trip.timeout()
+        // The silence is nearly always shorter than this margin, and every timeout is longer.
+        if self.snd_max == self.snd_una
+            && silence >= RTO_MARGIN_MIN
+            && silence > self.round_trip.timeout()
         {
             self.congestion.idled(u32::from(self.mss));
         }

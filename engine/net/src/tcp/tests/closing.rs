@@ -86,7 +86,7 @@ fn an_invalid_or_older_repetition_acknowledges_nothing() {
         .write(10)
         .we("P. 1:11 ack 21");
     talk.peer("P. 11:21 ack 999").we(". 11:11 ack 21").silence();
-    talk.peer("P. 1:11 ack 11").we(". 11:11 ack 21").wait(200).we("P. 1:11 ack 21").silence();
+    talk.peer("P. 1:11 ack 11").we(". 11:11 ack 21").wait(210).we("P. 1:11 ack 21").silence();
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn queued_data_is_sent_before_the_fin() {
 fn a_fin_waits_for_the_window_and_probes_it() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").close().silence();
-    talk.wait(200).we("F. 1:1 ack 1").silence().peer(". 1:1 ack 2 win 0").silence();
+    talk.wait(210).we("F. 1:1 ack 1").silence().peer(". 1:1 ack 2 win 0").silence();
     assert_eq!(talk.state(), "FinWait2");
 }
 

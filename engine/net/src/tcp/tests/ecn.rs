@@ -112,9 +112,9 @@ fn retransmissions_probes_and_empty_segments_are_not_ect() {
     let mut talk = Conversation::marking();
     talk.write(2000).we(". 1:1001 ack 1 ect 1").we("P. 1001:2001 ack 1 ect 1");
     talk.wait(22).we("P. 1001:2001 ack 1 ect 0");
-    talk.wait(200).we(". 1:1001 ack 1 ect 0");
+    talk.wait(210).we(". 1:1001 ack 1 ect 0");
     talk.peer(". 1:1 ack 2001 win 0").write(10).silence();
-    talk.wait(400).we("P. 2001:2002 ack 1 ect 0".replace("P.", ".").as_str());
+    talk.wait(420).we("P. 2001:2002 ack 1 ect 0".replace("P.", ".").as_str());
     talk.close().we_whatever();
 }
 

@@ -19,12 +19,12 @@ fn retransmissions_back_off_until_the_user_timeout() {
     everywhere(|talk| {
         talk.write(10).we("P. 1:11 ack 1");
         for wait in
-            [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000, 60_000]
+            [210, 420, 840, 1680, 3360, 6720, 13_440, 26_880, 53_760, 60_000, 60_000, 60_000]
         {
             talk.wait(wait - 1).silence().wait(1).we("P. 1:11 ack 1").silence();
         }
         // Five minutes in total: the last timeout is shortened.
-        talk.wait(17_799).silence().wait(1).closed(CloseReason::TimedOut).silence();
+        talk.wait(12_689).silence().wait(1).closed(CloseReason::TimedOut).silence();
         talk.ended("gone");
     });
 }
@@ -32,27 +32,27 @@ fn retransmissions_back_off_until_the_user_timeout() {
 #[test]
 fn the_timeout_stays_backed_off_until_a_valid_sample() {
     let mut talk = Conversation::established();
-    talk.write(10).we("P. 1:11 ack 1").wait(200).we("P. 1:11 ack 1").wait(10).peer(". 1:1 ack 11");
+    talk.write(10).we("P. 1:11 ack 1").wait(210).we("P. 1:11 ack 1").wait(10).peer(". 1:1 ack 11");
     talk.write(10)
         .we("P. 11:21 ack 1")
-        .wait(399)
+        .wait(419)
         .silence()
         .wait(1)
         .we("P. 11:21 ack 1")
         .peer(". 1:1 ack 21");
     talk.write(10).we("P. 21:31 ack 1").wait(10).peer(". 1:1 ack 31");
-    talk.write(10).we("P. 31:41 ack 1").wait(199).silence().wait(1).we("P. 31:41 ack 1");
+    talk.write(10).we("P. 31:41 ack 1").wait(209).silence().wait(1).we("P. 31:41 ack 1");
 }
 
 #[test]
 fn the_timeout_follows_the_round_trip() {
     let mut talk = Conversation::established();
     for at in (1..400).step_by(10) {
-        talk.write(10).wait(400).we(&format!("P. {at}:{} ack 1", at + 10));
+        talk.write(10).wait(420).we(&format!("P. {at}:{} ack 1", at + 10));
         talk.we_whatever();
         talk.peer(&format!(". 1:1 ack {}", at + 10));
     }
-    talk.write(10).we("P. 401:411 ack 1").wait(399).silence();
+    talk.write(10).we("P. 401:411 ack 1").wait(599).silence();
     talk.wait(100).we("P. 401:411 ack 1").silence();
 }
 
@@ -67,7 +67,7 @@ fn a_timeout_retransmits_everything_in_slow_start() {
                 start + 1000
             ));
         }
-        talk.wait(200).we(". 1:1001 ack 1").silence();
+        talk.wait(210).we(". 1:1001 ack 1").silence();
         talk.peer(". 1:1 ack 1001").we(". 1001:2001 ack 1").we(". 2001:3001 ack 1").silence();
         talk.peer(". 1:1 ack 9001").we("P. 9001:10001 ack 1").silence();
         talk.peer(". 1:1 ack 10001").silence();
@@ -121,7 +121,7 @@ fn a_partial_ack_triggers_the_next_retransmission() {
 fn duplicates_after_a_timeout_cause_no_retransmissions() {
     let mut talk = Conversation::established();
     talk.write(10_000).we_whatever();
-    talk.wait(200).we(". 1:1001 ack 1").silence();
+    talk.wait(210).we(". 1:1001 ack 1").silence();
     talk.peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").peer(". 1:1 ack 1").silence();
 }
 
@@ -141,8 +141,8 @@ fn a_window_update_or_a_segment_with_data_is_no_duplicate() {
 fn a_lost_fin_is_retransmitted() {
     everywhere(|talk| {
         talk.write(10).we("P. 1:11 ack 1").close().we("F. 11:11 ack 1");
-        talk.peer(". 1:1 ack 11").wait(200).we("F. 11:11 ack 1").silence();
-        talk.wait(400).we("F. 11:11 ack 1").peer(". 1:1 ack 12").silence();
+        talk.peer(". 1:1 ack 11").wait(210).we("F. 11:11 ack 1").silence();
+        talk.wait(420).we("F. 11:11 ack 1").peer(". 1:1 ack 12").silence();
         assert_eq!(talk.state(), "FinWait2");
     });
 }
@@ -154,7 +154,7 @@ fn lost_data_and_fin_are_retransmitted_together() {
         .we("P. 1:11 ack 1")
         .close()
         .we("F. 11:11 ack 1")
-        .wait(200)
+        .wait(210)
         .we("FP. 1:11 ack 1")
         .silence();
     talk.peer(". 1:1 ack 12").silence();
@@ -164,8 +164,8 @@ fn lost_data_and_fin_are_retransmitted_together() {
 fn a_window_closed_over_data_in_flight_gets_probes() {
     let mut talk = Conversation::established();
     talk.write(2000).we(". 1:1001 ack 1").we("P. 1001:2001 ack 1");
-    talk.peer(". 1:1 ack 1001 win 0").wait(200).silence();
-    talk.wait(400).we(". 1001:1002 ack 1").peer(". 1:1 ack 1001 win 0").silence();
+    talk.peer(". 1:1 ack 1001 win 0").wait(210).silence();
+    talk.wait(420).we(". 1001:1002 ack 1").peer(". 1:1 ack 1001 win 0").silence();
     talk.peer(". 1:1 ack 1001 win 1000").we("P. 1001:2001 ack 1").silence();
     talk.peer(". 1:1 ack 2001");
     talk.lent_nothing();
@@ -241,21 +241,21 @@ fn repeatedly_lost_long_segments_become_smaller() {
         ecn: false,
     });
     talk.write(2000).we_whatever();
-    talk.wait(200)
+    talk.wait(210)
         .we(". 1:1461 ack 1")
-        .wait(400)
+        .wait(420)
         .we(". 1:1461 ack 1")
-        .wait(800)
+        .wait(840)
         .we(". 1:1201 ack 1");
-    talk.wait(1600).we(". 1:537 ack 1").wait(3200).we(". 1:537 ack 1").peer(". 1:1 ack 537");
+    talk.wait(1680).we(". 1:537 ack 1").wait(3360).we(". 1:537 ack 1").peer(". 1:1 ack 537");
     talk.we(". 537:1073 ack 1").we(". 1073:1609 ack 1").silence();
     // A segment need not be full to be too long.
     let mut talk = Conversation::established();
     talk.write(789).we("P. 1:790 ack 1");
-    for span in [200, 400, 800] {
+    for span in [210, 420, 840] {
         talk.wait(span).we("P. 1:790 ack 1");
     }
-    talk.wait(1600).we(". 1:537 ack 1").peer(". 1:1 ack 537").we("P. 537:790 ack 1").silence();
+    talk.wait(1680).we(". 1:537 ack 1").peer(". 1:1 ack 537").we("P. 537:790 ack 1").silence();
     // Small segments are not the cause.
     let mut talk = Conversation::established();
     talk.write(10).we_whatever();

@@ -8,6 +8,7 @@ mod cookies;
 mod ecn;
 mod forged;
 mod handshakes;
+mod late_acknowledgments;
 mod long_paths;
 mod loss;
 mod options;

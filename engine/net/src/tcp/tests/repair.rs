@@ -126,7 +126,7 @@ fn the_tail_is_probed_after_two_round_trips_and_once() {
     talk.write(3000).we_whatever();
     talk.wait(21).silence().wait(1).we("P. 2001:3001 ack 1").silence();
     talk.wait(100).silence();
-    talk.wait(200).we(". 1:1001 ack 1");
+    talk.wait(210).we(". 1:1001 ack 1");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_reneging_peer_gets_everything_again() {
     let mut talk = sent(5001);
     talk.peer(". 1:1 ack 1 1001-5001").we(". 1:1001 ack 1");
     talk.wait(10).peer(". 1:1 ack 1001").silence();
-    talk.wait(400).we(". 1001:2001 ack 1").peer(". 1:1 ack 2001");
+    talk.wait(420).we(". 1001:2001 ack 1").peer(". 1:1 ack 2001");
     talk.we(". 2001:3001 ack 1")
         .we(". 3001:4001 ack 1")
         .peer(". 1:1 ack 4001")
@@ -191,17 +191,17 @@ fn a_spurious_timeout_is_undone() {
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
     let window = talk.tcb.congestion().window();
-    talk.wait(200).we(". 1:1001 ack 1 val 200 ecr 100").silence();
+    talk.wait(210).we(". 1:1001 ack 1 val 210 ecr 100").silence();
     assert_eq!(talk.tcb.congestion().window(), 1000);
     // The echoed time is that of the first copy.
     talk.wait(10).peer(". 1:1 ack 1001 val 101 ecr 0").silence();
     assert!(talk.tcb.congestion().window() >= window);
     let mut talk = Conversation::stamped(100);
     talk.write(5000).we_whatever();
-    talk.wait(200)
-        .we(". 1:1001 ack 1 val 200 ecr 100")
+    talk.wait(210)
+        .we(". 1:1001 ack 1 val 210 ecr 100")
         .wait(10)
-        .peer(". 1:1 ack 1001 val 101 ecr 200");
+        .peer(". 1:1 ack 1001 val 101 ecr 210");
     assert_eq!(talk.we_whatever(), 2, "the echo is of the second copy, so slow start goes on");
 }
 

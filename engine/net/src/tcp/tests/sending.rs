@@ -3,7 +3,7 @@
 use super::Conversation;
 use alloc::format;
 use alloc::sync::Arc;
-use machine::{BLOCK_BYTES, Piece};
+use machine::{BLOCK_BYTES, Micros, Piece};
 
 #[test]
 fn small_replies_are_sent_at_once() {
@@ -230,7 +230,7 @@ fn blocks_released_by_the_card_go_to_waiting_sessions() {
     let read_by_the_card = blocks.clone();
     blocks.into_iter().for_each(|block| talk.pools.give_back_block(block));
     assert_eq!(talk.tcb.send(talk.now, b"hello", &mut talk.pools), 0);
-    talk.wait(200);
+    talk.wait(210);
     assert!(!talk.actions.send_room);
     drop(read_by_the_card);
     talk.wait(60);
@@ -296,11 +296,11 @@ fn pieces_and_bytes_are_bounded() {
 fn a_closed_window_gets_only_probes_with_backoff() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 0").write(10).silence();
-    talk.wait(199).silence().wait(1).we(". 1:2 ack 1").silence();
+    talk.wait(209).silence().wait(1).we(". 1:2 ack 1").silence();
     talk.peer(". 1:1 ack 1 win 0");
-    talk.wait(399).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 1 win 0");
-    talk.wait(799).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 2 win 0").silence();
-    talk.wait(1600).we(". 2:3 ack 1").peer(". 1:1 ack 2 win 64000").we("P. 2:11 ack 1").silence();
+    talk.wait(419).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 1 win 0");
+    talk.wait(839).silence().wait(1).we(". 1:2 ack 1").peer(". 1:1 ack 2 win 0").silence();
+    talk.wait(1680).we(". 2:3 ack 1").peer(". 1:1 ack 2 win 64000").we("P. 2:11 ack 1").silence();
     talk.peer(". 1:1 ack 11");
     talk.lent_nothing();
 }
@@ -324,7 +324,7 @@ fn probes_go_on_while_the_peer_answers_and_end_when_it_does_not() {
 fn a_small_window_is_not_filled_with_a_small_segment() {
     let mut talk = Conversation::established();
     talk.peer(". 1:1 ack 1 win 100").write(3000).silence();
-    talk.wait(200).we(". 1:101 ack 1").silence();
+    talk.wait(210).we(". 1:101 ack 1").silence();
     talk.peer(". 1:1 ack 101 win 2500").we(". 101:1101 ack 1").we(". 1101:2101 ack 1").silence();
     talk.peer(". 1:1 ack 2101 win 900").we("P. 2101:3001 ack 1").silence();
 }
@@ -404,7 +404,7 @@ fn unanswered_probes_do_not_lengthen_later_timeouts() {
     assert!(talk.we_whatever() >= 4);
     talk.peer(". 1:1 ack 1 win 64000")
         .we("P. 1:11 ack 1")
-        .wait(199)
+        .wait(209)
         .silence()
         .wait(1)
         .we("P. 1:11 ack 1")
@@ -427,7 +427,6 @@ fn data_that_must_wait_requests_one_output_for_its_timer() {
     assert!(talk.tcb.wants_output());
     talk.turn().silence();
     assert!(!talk.tcb.wants_output());
-    assert!(
-        talk.tcb.deadline(talk.now).is_some_and(|at| at.since(talk.now) <= crate::tcp::RTO_MIN)
-    );
+    let timeout = Micros::from_millis(210);
+    assert!(talk.tcb.deadline(talk.now).is_some_and(|at| at.since(talk.now) <= timeout));
 }

@@ -78,18 +78,18 @@ fn a_segment_without_agreed_timestamps_is_dropped() {
 #[test]
 fn an_echo_gives_the_round_trip_of_a_retransmission() {
     let mut talk = Conversation::stamped(100);
-    talk.write(10).we("P. 1:11 ack 1 val 0 ecr 100").wait(200).we("P. 1:11 ack 1 val 200 ecr 100");
-    talk.wait(10).peer(". 1:1 ack 11 val 101 ecr 200");
+    talk.write(10).we("P. 1:11 ack 1 val 0 ecr 100").wait(210).we("P. 1:11 ack 1 val 210 ecr 100");
+    talk.wait(10).peer(". 1:1 ack 11 val 101 ecr 210");
     // With Karn's rule alone, the timeout would stay doubled.
-    talk.write(10).we("P. 11:21 ack 1").wait(199).silence().wait(1).we("P. 11:21 ack 1");
+    talk.write(10).we("P. 11:21 ack 1").wait(209).silence().wait(2).we("P. 11:21 ack 1");
 }
 
 #[test]
 fn an_echo_of_an_unsent_timestamp_is_ignored() {
     let mut talk = Conversation::stamped(100);
-    talk.write(10).wait(200).we_whatever();
+    talk.write(10).wait(210).we_whatever();
     talk.wait(10).peer(". 1:1 ack 11 val 101 ecr 3000000000").peer(". 1:1 ack 11 val 101 ecr 900");
-    talk.write(10).we("P. 11:21 ack 1").wait(399).silence().wait(1).we("P. 11:21 ack 1");
+    talk.write(10).we("P. 11:21 ack 1").wait(419).silence().wait(1).we("P. 11:21 ack 1");
 }
 
 #[test]

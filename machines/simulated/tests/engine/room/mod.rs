@@ -13,6 +13,8 @@ pub(crate) mod scram_client;
 mod talk;
 pub(crate) mod tls_stream;
 
+use std::collections::VecDeque;
+
 use chance::Dice;
 use dkim::SigningKey;
 use http::Site;
@@ -81,6 +83,13 @@ pub(crate) struct Room {
     /// The longest frame that passes from the machine to the hosts, in bytes. Longer frames are
     /// dropped silently (RFC 2923).
     pub(crate) carries: usize,
+    /// The time that a frame takes in each direction.
+    pub(crate) trip: Micros,
+    /// The frames on their way to the hosts and to the machine, with the times of their arrival.
+    to_hosts: VecDeque<(Instant, Vec<u8>)>,
+    to_machine: VecDeque<(Instant, Vec<u8>)>,
+    /// The frames that have arrived at the hosts.
+    pub(crate) seen: Option<Vec<Vec<u8>>>,
     /// No step advances time beyond this moment, so that the test can check the state then.
     pub(crate) look_at: Instant,
 }
@@ -212,6 +221,10 @@ impl Room {
             next,
             idle_turns: 0,
             carries: usize::MAX,
+            trip: Micros(0),
+            to_hosts: VecDeque::new(),
+            to_machine: VecDeque::new(),
+            seen: None,
             look_at,
         }
     }
@@ -241,17 +254,36 @@ impl Room {
         if is_due {
             self.turn(is_woken);
         }
-        let is_heard = !self.machine.from_engine.is_empty();
-        while let Some(frame) = self.machine.from_engine.pop_front() {
+        let is_heard = self.carry_to_hosts(now);
+        self.carry_to_machine(now);
+        if !is_heard {
+            self.pass_time(now);
+        }
+    }
+
+    /// Delivers the machine's frames to the hosts. Returns whether the machine has sent a frame or
+    /// a host has received one.
+    fn carry_to_hosts(&mut self, now: Instant) -> bool {
+        let mut is_heard = !self.machine.from_engine.is_empty();
+        let sent = self.machine.from_engine.drain(..).map(|frame| (now + self.trip, frame));
+        self.to_hosts.extend(sent);
+        while let Some((_, frame)) = self.to_hosts.pop_front_if(|(at, _)| *at <= now) {
+            is_heard = true;
             if frame.len() <= self.carries {
                 self.hosts.iter_mut().for_each(|host| host.hear(&frame));
             }
+            self.seen.iter_mut().for_each(|seen| seen.push(frame.clone()));
         }
-        for host in &mut self.hosts {
-            host.work(now, &mut self.machine.to_engine);
-        }
-        if !is_heard {
-            self.pass_time(now);
+        is_heard
+    }
+
+    /// Delivers the hosts' frames to the machine.
+    fn carry_to_machine(&mut self, now: Instant) {
+        let mut sent = VecDeque::new();
+        self.hosts.iter_mut().for_each(|host| host.work(now, &mut sent));
+        self.to_machine.extend(sent.into_iter().map(|frame| (now + self.trip, frame)));
+        while let Some((_, frame)) = self.to_machine.pop_front_if(|(at, _)| *at <= now) {
+            self.machine.to_engine.push_back(frame);
         }
     }
 
@@ -286,8 +318,10 @@ impl Room {
             _ => None,
         };
         let host_at = self.hosts.iter().filter_map(Client::next_deadline).min();
-        let next =
-            [engine_at, host_at].into_iter().flatten().min().unwrap_or(now + Micros::from_secs(1));
+        let [heard_at, arrives_at] =
+            [&self.to_hosts, &self.to_machine].map(|path| path.front().map(|(at, _)| *at));
+        let all = [engine_at, host_at, heard_at, arrives_at];
+        let next = all.into_iter().flatten().min().unwrap_or(now + Micros::from_secs(1));
         self.machine.now =
             next.min(self.look_at).clamp(now + Micros(50), now + Micros::from_secs(3_600));
     }
