@@ -101,6 +101,19 @@ impl SegmentRepr<'_> {
             + u32::from(self.flags.has(TcpFlags::SYN))
             + u32::from(self.flags.has(TcpFlags::FIN))
     }
+
+    /// The rest of a SYN: an acknowledgment, and perhaps data and a FIN. `peer_shift`: the shift of
+    /// the sender's windows.
+    pub(super) fn behind_syn(&self, peer_shift: u8) -> Self {
+        SegmentRepr {
+            sequence: self.sequence + 1,
+            // On a SYN, the bits of ECN are no echo of a mark (RFC 3168 §6.1.1).
+            flags: self.flags.without(TcpFlags::SYN.with(TcpFlags::ECE).with(TcpFlags::CWR)),
+            // The window in a SYN is never scaled (RFC 7323 §2.2).
+            window: self.window >> peer_shift,
+            ..*self
+        }
+    }
 }
 
 /// The header of a segment to send; the payload is passed separately as pieces.

@@ -63,6 +63,24 @@ fn a_connection_is_opened_once_the_neighbour_is_found() {
 }
 
 #[test]
+fn data_on_a_syn_ack_is_reported_after_the_connection() {
+    let mut world = World::new();
+    let connection = world.net.connect(world.now, at(PEER)).unwrap();
+    world.says_one();
+    neighbour_answers(&mut world);
+    let syn = world.says_tcp();
+    let answer = Tcp { payload: b"220 hello\r\n".to_vec(), ..answer_to(&syn, TcpControl::Syn) };
+    assert_eq!(
+        world.hears(&answer.frame(PEER_CARD)),
+        [
+            WorldEvent::Connected(connection),
+            WorldEvent::Data(connection, b"220 hello\r\n".to_vec())
+        ]
+    );
+    assert_eq!(world.says_tcp().acknowledgment, Some(5_001 + 11));
+}
+
+#[test]
 fn syn_waits_for_a_late_neighbour_and_later_syns_do_not() {
     let mut world = World::new();
     world.net.connect(world.now, at(PEER)).unwrap();

@@ -78,6 +78,23 @@ impl Peer {
 }
 
 #[test]
+fn data_on_a_syn_is_taken_once_the_client_repeats_it() {
+    let mut world = World::new();
+    let mut peer = Peer::at_port(4000);
+    let syn = Tcp { payload: b"EHLO a\r\n".to_vec(), ..peer.syn() };
+    assert_eq!(world.hears(&syn.frame(peer.card)), []);
+    let syn_ack = world.says_tcp();
+    assert_eq!(syn_ack.acknowledgment, Some(peer.next + 1), "the data is not acknowledged");
+    (peer.next, peer.expects) = (peer.next + 1, syn_ack.sequence.wrapping_add(1));
+    match peer.says(&mut world, TcpControl::Psh, b"EHLO a\r\n").as_slice() {
+        [WorldEvent::Accepted(first, ..), WorldEvent::Data(second, bytes)] => {
+            assert!(first == second && bytes == b"EHLO a\r\n");
+        }
+        events => panic!("{events:?}"),
+    }
+}
+
+#[test]
 fn a_conversation_from_the_handshake_to_time_wait() {
     let mut world = World::new();
     let mut peer = Peer::at_port(4000);

@@ -29,15 +29,7 @@ impl Tcb {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
             State::SynReceived if self.is_repeated_syn_ack(segment) => {
-                // The window in a SYN is never scaled (RFC 7323 §2.2).
-                let window = segment.window >> self.peer_shift;
-                let rest = SegmentRepr {
-                    sequence: segment.sequence + 1,
-                    flags: TcpFlags::ACK,
-                    window,
-                    payload: &[],
-                    ..*segment
-                };
+                let rest = segment.behind_syn(self.peer_shift);
                 self.synchronized_arrive(now, &rest, pools, actions);
             }
             _ => self.synchronized_arrive(now, segment, pools, actions),
@@ -78,11 +70,16 @@ impl Tcb {
             return;
         }
         self.learn_syn(now, segment);
+        let rest = segment.behind_syn(self.peer_shift);
         if acknowledges {
             self.syn_acknowledged(now, segment, actions);
+            if rest.sequence_len() > 0 {
+                self.data_arrived(now, &rest, pools, actions);
+            }
         } else {
             self.state = State::SynReceived;
             self.owe(Owed::RETRANSMIT);
+            self.keep_early_bytes(rest.payload, pools);
         }
     }
 
@@ -124,6 +121,7 @@ impl Tcb {
             }
             self.syn_acknowledged(now, segment, actions);
             self.forgive(Owed::ACK);
+            self.take_early_bytes(pools, actions);
         }
         if segment.payload.len() >= usize::from(self.mss)
             && self.silent_for(now) > self.round_trip.timeout()
@@ -303,7 +301,7 @@ impl Tcb {
             Some(queue) => {
                 let had_gaps = queue.has_gaps();
                 let taken = queue.append(fresh, &mut pools.blocks);
-                actions.buffered = taken > 0;
+                actions.buffered |= taken > 0;
                 self.receive.nxt = queue.tail();
                 if had_gaps || taken < fresh.len() {
                     self.owe(Owed::ACK);

@@ -238,4 +238,33 @@ impl Tcb {
         let sayable = u32::from(u16::MAX) << self.shift();
         pools.share_for_receiving(limit).clamp(RECEIVE_WINDOW_SCARCE, limit).min(sayable)
     }
+
+    /// Keeps the data of a SYN that does not acknowledge ours, until the connection is established.
+    /// Until then RCV.NXT stays before the data. If buffers are scarce, the data is dropped. In
+    /// both cases the peer may send it again.
+    pub(super) fn keep_early_bytes(&mut self, bytes: &[u8], pools: &mut Pools) {
+        let bytes = bytes.get(..self.receive.open() as usize).unwrap_or(bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        self.receive_queue = pools.lend_receive_queue_for_gaps();
+        if let Some(queue) = self.receive_queue.as_mut() {
+            // To the queue, the SYN is a gap of one byte before the data.
+            queue.begin(self.receive.nxt - 1);
+            queue.insert(self.receive.nxt, bytes, &mut pools.blocks);
+        }
+        self.settle_receive_queue(pools);
+    }
+
+    /// Accepts the bytes that came with the SYN, now that the connection is established.
+    pub(super) fn take_early_bytes(&mut self, pools: &mut Pools, actions: &mut Actions) {
+        if let Some(queue) = self.receive_queue.as_mut() {
+            let filled = queue.append(&[0], &mut pools.blocks);
+            assert!(filled == 1, "the gap is in the block of the bytes behind it");
+            queue.consume(1, &mut pools.blocks);
+            self.receive.nxt = queue.tail();
+            actions.buffered = true;
+            self.owe(Owed::ACK);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The opening of connections.
 
 use super::Conversation;
-use crate::tcp::CloseReason;
+use super::conversation::Session;
+use crate::tcp::{CloseReason, SequenceNumber};
 
 #[test]
 fn connect_is_established_by_the_peers_syn_ack() {
@@ -74,4 +75,84 @@ fn a_reset_refuses_a_simultaneous_open() {
         .peer("R 1:1")
         .closed(CloseReason::Refused)
         .silence();
+}
+
+#[test]
+fn data_on_a_syn_ack_is_taken_and_acknowledged() {
+    let mut talk = Conversation::connecting();
+    talk.we("SEW 0:0").wait(20).peer("SP. 0:11 ack 1 win 8000 mss 1400");
+    assert!(talk.actions.connected);
+    assert_eq!(talk.given, 11);
+    talk.we(". 1:1 ack 12").silence().peer("P. 12:22 ack 1").wait(40).we(". 1:1 ack 22");
+    assert_eq!(talk.given, 21);
+    talk.lent_nothing();
+}
+
+#[test]
+fn data_that_the_session_leaves_on_a_syn_ack_waits() {
+    let mut talk = Conversation::connecting();
+    talk.session = Session::LeavesAll;
+    talk.we("SEW 0:0").peer("SP. 0:11 ack 1").we(". 1:1 ack 12").silence();
+    talk.take(usize::MAX);
+    assert_eq!(talk.given, 11);
+    talk.lent_nothing();
+}
+
+#[test]
+fn a_fin_on_a_syn_ack_ends_the_stream() {
+    let mut talk = Conversation::connecting();
+    talk.we("SEW 0:0").peer("SF. 0:11 ack 1");
+    assert!(talk.actions.connected && talk.actions.peer_closed);
+    assert_eq!((talk.given, talk.state().as_str()), (11, "CloseWait"));
+    talk.we(". 1:1 ack 13").silence();
+    talk.close().we("F. 1:1 ack 13").peer(". 13:13 ack 2").closed(CloseReason::Normal);
+    talk.ended("gone");
+}
+
+#[test]
+fn data_on_a_syn_ack_without_a_free_buffer_is_sent_again() {
+    let mut talk = Conversation::connecting();
+    let hoard: alloc::vec::Vec<_> =
+        core::iter::from_fn(|| talk.pools.lend_receive_queue()).collect();
+    talk.we("SEW 0:0").peer("SP. 0:11 ack 1").we(". 1:1 ack 1").silence();
+    assert_eq!(talk.given, 0);
+    hoard.into_iter().for_each(|queue| talk.pools.take_back_receive_queue(queue));
+    talk.peer("P. 1:12 ack 1").wait(40).we(". 1:1 ack 12");
+    assert_eq!(talk.given, 11);
+}
+
+#[test]
+fn data_on_a_syn_waits_until_the_connection_is_established() {
+    // The peer's answer to our SYN-ACK is an acknowledgment, data, or its SYN with the data again.
+    for (answer, last) in [(". 1:1 ack 1", 12), (". 12:22 ack 1", 22), ("SP. 0:11 ack 1", 12)] {
+        let mut talk = Conversation::connecting();
+        talk.we("SEW 0:0").peer("SP 0:11 mss 1400").we("S. 0:0 ack 1").silence();
+        assert_eq!((talk.given, talk.actions.buffered), (0, false));
+        talk.peer(answer);
+        assert!(talk.actions.connected && talk.actions.buffered, "{answer}");
+        talk.take(usize::MAX).we_whatever();
+        assert_eq!(
+            (talk.given, talk.tcb.receive().reported.since(SequenceNumber(500_000))),
+            (last - 1, last)
+        );
+        talk.lent_nothing();
+    }
+}
+
+#[test]
+fn early_data_is_dropped_with_a_failed_simultaneous_open() {
+    let mut talk = Conversation::connecting();
+    talk.we("SEW 0:0").peer("SP 0:11").we("S. 0:0 ack 1").peer("R 1:1");
+    talk.closed(CloseReason::Refused).ended("gone");
+}
+
+#[test]
+fn early_data_that_finds_no_buffer_is_sent_again() {
+    let mut talk = Conversation::connecting();
+    let hoard: alloc::vec::Vec<_> =
+        core::iter::from_fn(|| talk.pools.lend_receive_queue()).collect();
+    talk.we("SEW 0:0").peer("SP 0:11").we("S. 0:0 ack 1").silence();
+    hoard.into_iter().for_each(|queue| talk.pools.take_back_receive_queue(queue));
+    talk.peer("SP. 0:11 ack 1").wait(40).we(". 1:1 ack 12").silence();
+    assert_eq!(talk.given, 11);
 }
