@@ -1,11 +1,11 @@
 //! The chunked transfer coding: finds the end of a body, and extracts its content.
 //!
 //! Chunk extensions and trailer fields are not used, so they are skipped, up to a limit for each.
-//! Only CRLF ends a line.
+//! Only CRLF ends a line, and each line of the trailer section must be a field.
 //!
 //! Implements: RFC 9112 section 7.1.
 
-use crate::head::HEAD_BYTES_MAX;
+use crate::head::{HEAD_BYTES_MAX, is_token};
 use crate::types::Status;
 
 /// The maximum number of hexadecimal digits in the size of a chunk.
@@ -27,6 +27,11 @@ enum Expect {
         size: u64,
         digits: u8,
     },
+    /// White space between a chunk's size and its extensions.
+    SizeSpace {
+        size: u64,
+        bytes: u16,
+    },
     /// The rest of a chunk's extensions.
     Extension {
         size: u64,
@@ -47,8 +52,12 @@ enum Expect {
     TrailerLine {
         bytes: u16,
     },
-    /// The rest of a line of the trailer section.
-    Trailer {
+    /// The rest of a field name, or the colon after it.
+    TrailerName {
+        bytes: u16,
+    },
+    /// The rest of a field value.
+    TrailerValue {
         bytes: u16,
     },
     /// The LF of a line of the trailer section.
@@ -105,9 +114,12 @@ impl Chunked {
 fn next(expect: Expect, byte: u8) -> Option<Expect> {
     Some(match (expect, byte) {
         (Expect::Size { size, digits: 1.. }, b'\r') => Expect::SizeLf { size },
-        (Expect::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => {
-            Expect::Extension { size, bytes: 0 }
+        (Expect::Size { size, digits: 1.. }, b';') => Expect::Extension { size, bytes: 0 },
+        (Expect::Size { size, digits: 1.. }, b' ' | b'\t') => Expect::SizeSpace { size, bytes: 1 },
+        (Expect::SizeSpace { size, bytes }, b' ' | b'\t') if bytes < EXTENSION_BYTES_MAX => {
+            Expect::SizeSpace { size, bytes: bytes + 1 }
         }
+        (Expect::SizeSpace { size, bytes }, b';') => Expect::Extension { size, bytes },
         (Expect::Size { size, digits }, _) if digits < SIZE_DIGITS_MAX => Expect::Size {
             size: size * 16 + u64::from(char::from(byte).to_digit(16)?),
             digits: digits + 1,
@@ -123,11 +135,15 @@ fn next(expect: Expect, byte: u8) -> Option<Expect> {
         (Expect::DataCr, b'\r') => Expect::DataLf,
         (Expect::DataLf, b'\n') => Expect::Size { size: 0, digits: 0 },
         (Expect::TrailerLine { .. }, b'\r') => Expect::LastLf,
-        (Expect::Trailer { bytes }, b'\r') => Expect::TrailerLf { bytes },
-        (Expect::TrailerLine { bytes } | Expect::Trailer { bytes }, _)
-            if bytes < TRAILER_BYTES_MAX && is_of_line(byte) =>
+        (Expect::TrailerLine { bytes } | Expect::TrailerName { bytes }, _)
+            if bytes < TRAILER_BYTES_MAX && is_token(&[byte]) =>
         {
-            Expect::Trailer { bytes: bytes + 1 }
+            Expect::TrailerName { bytes: bytes + 1 }
+        }
+        (Expect::TrailerName { bytes }, b':') => Expect::TrailerValue { bytes },
+        (Expect::TrailerValue { bytes }, b'\r') => Expect::TrailerLf { bytes },
+        (Expect::TrailerValue { bytes }, _) if bytes < TRAILER_BYTES_MAX && is_of_line(byte) => {
+            Expect::TrailerValue { bytes: bytes + 1 }
         }
         (Expect::TrailerLf { bytes }, b'\n') => Expect::TrailerLine { bytes },
         (Expect::LastLf, b'\n') => Expect::Nothing,
@@ -135,7 +151,7 @@ fn next(expect: Expect, byte: u8) -> Option<Expect> {
     })
 }
 
-/// Whether the byte may occur in chunk extensions and in lines of the trailer section.
+/// Whether the byte may occur in chunk extensions and in values of the trailer section.
 fn is_of_line(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

@@ -12,6 +12,7 @@
 
 use heapless::Vec;
 
+use crate::authority::is_authority;
 use crate::types::Status;
 
 /// The longest head of a request, in bytes, including its empty line.
@@ -172,7 +173,7 @@ impl<'a, 'r> RequestHead<'a, 'r> {
             _ if target.is_empty() => return Err(Status::BadRequest),
             Some(b"HTTP/1.1") => Version::Http11,
             Some(b"HTTP/1.0") => Version::Http10,
-            _ => return Err(refused_version(bytes)),
+            _ => return Err(refused_version(rest.0)),
         };
         rest.skip(b"HTTP/1.1".len());
         rest.expect(b"\r\n")?;
@@ -229,13 +230,12 @@ impl<'a, 'r> RequestHead<'a, 'r> {
     }
 
     /// Checks `Host` (RFC 9112 section 3.2). The field must occur exactly once in HTTP/1.1, and at
-    /// most once in HTTP/1.0. Its value must be possible for a host name.
+    /// most once in HTTP/1.0. Its value must be a host with or without a port. It may be empty,
+    /// because the target may have no authority.
     pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(FieldName::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
-            Some(host) if !host.iter().all(|byte| is_of_authority(*byte)) => {
-                Err(Status::BadRequest)
-            }
+            Some(host) if !host.is_empty() && !is_authority(host) => Err(Status::BadRequest),
             _ => Ok(()),
         }
     }
@@ -320,11 +320,8 @@ const fn is_control(byte: u8) -> bool {
 const TOKEN: u8 = 1;
 /// `VCHAR`.
 const VISIBLE: u8 = 2;
-/// Bytes that may occur in `uri-host [ ":" port ]` (RFC 3986 section 3.2), without user
-/// information.
-const AUTHORITY: u8 = 4;
 /// Bytes that may occur in a value.
-const VALUE: u8 = 8;
+const VALUE: u8 = 4;
 
 /// The classes of each byte, as a sum of the class bits.
 static CLASSES: [u8; 256] = {
@@ -341,12 +338,11 @@ static CLASSES: [u8; 256] = {
 
 const fn class_of(byte: u8) -> u8 {
     match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => TOKEN | VISIBLE | AUTHORITY,
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => TOKEN | VISIBLE,
         b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' => {
-            TOKEN | VISIBLE | AUTHORITY
+            TOKEN | VISIBLE
         }
         b'#' | b'^' | b'`' | b'|' => TOKEN | VISIBLE,
-        b'(' | b')' | b',' | b':' | b';' | b'=' | b'[' | b']' => VISIBLE | AUTHORITY,
         b'!'..=b'~' => VISIBLE,
         _ => 0,
     }
@@ -357,11 +353,10 @@ fn has_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The status for a request line without a version of HTTP/1: it has another version of HTTP, or no
-/// version.
-fn refused_version(bytes: &[u8]) -> Status {
-    let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    match line.rsplit(|&byte| byte == b' ').next() {
+/// The status for a request line with `rest` behind its target, which is no version of HTTP/1. It
+/// is another version of HTTP, or no version.
+fn refused_version(rest: &[u8]) -> Status {
+    match rest.split(|&byte| byte == b'\r').next() {
         Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
@@ -384,12 +379,6 @@ pub(crate) fn is_visible(text: &[u8]) -> bool {
 /// Whether all bytes of `text` may occur in a value.
 pub(crate) fn is_value(text: &[u8]) -> bool {
     text.iter().all(|byte| has_class(*byte, VALUE))
-}
-
-/// Whether the byte may occur in the authority of a URI, without user information.
-#[inline]
-pub(crate) fn is_of_authority(byte: u8) -> bool {
-    has_class(byte, AUTHORITY)
 }
 
 /// The items of a list field's value (RFC 9110 section 5.6.1), without empty items. A comma in a

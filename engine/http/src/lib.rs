@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `session` | one connection of HTTP/1.1: its wait points and their handlers |
 //! | `h2` | one connection of HTTP/2 |
-//! | `head` | the request line and the fields, strictly |
+//! | `head`, `authority` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
 //! | `answer`, `outgoing` | the response to a request, and its part that is not queued yet |
 //! | `handler_request`, `upload`, `reply` | a request for a handler, its body, and the reply |
@@ -48,6 +48,7 @@ extern crate std;
 
 mod actions;
 mod answer;
+mod authority;
 mod chunked;
 mod coding;
 mod conditions;

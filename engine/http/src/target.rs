@@ -4,7 +4,8 @@
 
 use heapless::Vec;
 
-use crate::head::{FieldName, RequestHead, is_of_authority};
+use crate::authority::is_authority;
+use crate::head::{FieldName, RequestHead};
 use crate::types::Status;
 
 /// The longest path, decoded, in bytes.
@@ -71,8 +72,11 @@ fn path_of_absolute(target: &str) -> Option<&str> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at_checked(end)?;
     let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    let is_authority = !authority.is_empty() && authority.bytes().all(is_of_authority);
-    (is_http && is_authority).then_some(if path.starts_with('/') { path } else { "/" })
+    (is_http && is_authority(authority.as_bytes())).then_some(if path.starts_with('/') {
+        path
+    } else {
+        "/"
+    })
 }
 
 impl PathBuffer {

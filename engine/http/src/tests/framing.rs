@@ -33,6 +33,7 @@ fn the_next_request_begins_after_the_body() {
             "1;a=b;c=\"d\"\r\nx\r\n00a\r\n0123456789\r\n0\r\nTrailer: x\r\nB:\r\n\r\n",
         ),
         (&["Transfer-Encoding: chunked"], "1 ;a\r\nx\r\n0;last\r\n\r\n"),
+        (&["Transfer-Encoding: chunked"], "1 \t; a = b\r\nx\r\n0\r\n!#$: \t\u{fc}\r\n\r\n"),
     ] {
         assert_eq!(followed(fields, body), (std::vec![200, 200], false), "{fields:?} {body:?}");
     }
@@ -72,6 +73,7 @@ fn ambiguous_body_framing_is_rejected() {
 #[test]
 fn malformed_chunks_are_rejected_and_end_the_connection() {
     let too_long = format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(300));
+    let too_wide = format!("1{};a\r\nx\r\n0\r\n\r\n", " ".repeat(300));
     let long_trailer = format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000));
     for body in [
         "x\r\n",
@@ -91,6 +93,20 @@ fn malformed_chunks_are_rejected_and_end_the_connection() {
         "0\r\nA: b\n\r\n\r\n",
         "0\r\nA: b\r\r\n",
         "0\r\n\rX",
+        // White space behind a size is allowed only before an extension.
+        "1 \r\nx\r\n0\r\n\r\n",
+        "1\t\r\nx\r\n0\r\n\r\n",
+        "1 2\r\nx\r\n0\r\n\r\n",
+        "1\r\nx\r\n0 \r\n\r\n",
+        // A trailer line must be a field, and must not be folded.
+        "0\r\nA: b\r\n c\r\n\r\n",
+        "0\r\n A: b\r\n\r\n",
+        "0\r\nA\r\n\r\n",
+        "0\r\nA : b\r\n\r\n",
+        "0\r\n: b\r\n\r\n",
+        "0\r\nA(: b\r\n\r\n",
+        "0\r\nA: \x7f\r\n\r\n",
+        too_wide.as_str(),
         "1;\0\r\nx\r\n0\r\n\r\n",
         too_long.as_str(),
         long_trailer.as_str(),

@@ -51,11 +51,10 @@ fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     let of = |name: &'static str| {
         request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name))
     };
-    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$%&'()*+,:;=[]".contains(byte);
     let hosts: Vec<&[u8]> = of("host").map(|field| field.value).collect();
     let is_right = match hosts.as_slice() {
         [] => version == Version::Http10,
-        [host] => host.iter().all(is_host),
+        [host] => is_host(core::str::from_utf8(host).unwrap_or("?")),
         _ => false,
     };
     if !is_right || !target.is_ascii() {
@@ -68,6 +67,15 @@ fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     Ok((method, target, version, length, fields))
 }
 
+/// Whether `host` may be the value of `Host`. The generated heads have no address in brackets and
+/// no valid escape.
+fn is_host(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte);
+    let is_name = !name.is_empty() && name.bytes().all(is_of_name);
+    host.is_empty() || (is_name && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(std::vec![
         "GET / HTTP/1.1\r\n",
@@ -77,6 +85,9 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         "Host: a\r\n",
         "HOST:\t 10.0.0.2:80 \t\r\n",
         "host:\r\n",
+        "Host: a:80:80\r\n",
+        "Host: x:abc\r\n",
+        "GET /a b HTTP/1.1\r\n",
         "Connection: close\r\n",
         "cookie: a=b\r\n",
         "Authorization: Basic YTpi\r\n",

@@ -17,7 +17,7 @@ fn plaintext_requests_are_redirected_to_https_on_our_names() {
         ("HEAD /a%20b?c=d%2f&e=/../ HTTP/1.1", "web.test", "https://web.test/a%20b?c=d%2f&e=/../"),
         ("POST / HTTP/1.1", "web.test", "https://web.test/"),
         ("GET / HTTP/1.1", "evil.test", "https://own.test/"),
-        ("GET / HTTP/1.1", "evil.test:80.web.test", "https://own.test/"),
+        ("GET / HTTP/1.1", "evil.test:80", "https://own.test/"),
         ("GET / HTTP/1.1", "[::1]:80", "https://own.test/"),
         ("GET / HTTP/1.1", "", "https://own.test/"),
         ("GET //evil.test/ HTTP/1.1", "web.test", "https://web.test//evil.test/"),
@@ -34,6 +34,8 @@ fn plaintext_requests_are_redirected_to_https_on_our_names() {
         assert!(response.body.is_empty());
         assert_eq!(response.field("strict-transport-security"), None, "RFC 6797 section 7.2");
     }
+    let malformed = ["GET / HTTP/1.1", "Host: evil.test:80.web.test"];
+    assert_eq!(asked(HttpsPolicy::Redirect, &malformed).status, 400);
     let long = std::format!("{}.web.test", "x".repeat(300));
     let response = asked(HttpsPolicy::Redirect, &["GET / HTTP/1.1", &std::format!("Host: {long}")]);
     assert_eq!(response.field("location"), Some("https://own.test/"));

@@ -79,6 +79,10 @@ fn a_path_is_decoded_once_and_stays_inside_the_site() {
         ("HTTPS://web.test:80?x", 200),
         ("http://web.test", 200),
         ("http://a@b/", 400),
+        ("http://web.test:80x/", 400),
+        ("http://[::1/", 400),
+        ("http://web.test:/hello.txt", 200),
+        ("http://[::1]:80/hello.txt", 200),
         ("http:///hello.txt", 400),
         ("ftp://web.test/hello.txt", 400),
         ("*", 400),
@@ -140,6 +144,72 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
+fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+    for host in [
+        "",
+        "a",
+        "a:",
+        "a:80",
+        "a:0080",
+        "10.0.0.2:443",
+        "xn--bcher-kva.example",
+        "a_b.c~d!$&'()*+,;=",
+        "%C3%BC.test",
+        "[::1]",
+        "[2001:db8::1.2.3.4]:80",
+        "[v1.a:b]",
+    ] {
+        assert_eq!(status_for_host(host), 200, "{host}");
+    }
+    for host in [
+        ":",
+        ":80",
+        "x:abc",
+        "a:80:80",
+        "a:-1",
+        "a:80 80",
+        "a:+1",
+        "::1",
+        "[::1",
+        "::1]",
+        "[]",
+        "[a]",
+        "[::1]a",
+        "[::1]:x",
+        "[::1]]",
+        "[v.a]",
+        "[vg.a]",
+        "[v1.]",
+        "[v1]",
+        "a[::1]",
+        "%",
+        "%4",
+        "%4g.test",
+        "a%",
+        "a/b",
+        "a?b",
+        "a#b",
+        "a@b",
+        "a\\b",
+        "a\"b",
+        "a|b",
+        "<a>",
+        "{a}",
+        "a^b",
+        "a`b",
+        "\u{fc}.test",
+    ] {
+        assert_eq!(status_for_host(host), 400, "{host}");
+    }
+}
+
+fn status_for_host(host: &str) -> u16 {
+    let mut talk = Talk::new();
+    talk.arrive(std::format!("GET /hello.txt HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+    talk.responses(|_| false)[0].status
+}
+
+#[test]
 fn malformed_requests_are_rejected_and_end_the_connection() {
     for (bytes, status) in [
         (&b"\x16\x03\x01\x02\x00\x01"[..], 400),
@@ -159,11 +229,15 @@ fn malformed_requests_are_rejected_and_end_the_connection() {
         (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
         (b"GET / HTTX/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /a b HTTP/2.0\r\nHost: a\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x:abc\r\n\r\n", 400),
+        (b"GET http://x:abc/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     ] {
         let mut talk = Talk::new();
         talk.arrive(bytes);

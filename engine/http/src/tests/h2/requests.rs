@@ -175,6 +175,7 @@ fn a_malformed_http2_request_resets_only_its_stream() {
         ),
         (Vec::from([method, scheme, path]), "400", "no host"),
         (Vec::from([method, scheme, (":authority", "a@b"), path]), "400", "an invalid host"),
+        (Vec::from([method, scheme, (":authority", "x:abc"), path]), "400", "an invalid port"),
         (Vec::from([(":method", "CONNECT"), authority]), "405", "a well-formed CONNECT"),
         (with(("content-length", "0")), "200", "no body"),
     ] {
