@@ -3,6 +3,11 @@
 
 use core::fmt;
 
+use rustls::{Error, InvalidMessage, PeerIncompatible, PeerMisbehaved};
+
+/// The error of rustls when [`crate::names`] has found no certificate for a hello.
+const NO_CERTIFICATE: &str = "no server certificate chain resolved";
+
 /// The number of an alert description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Alert(pub u8);
@@ -14,9 +19,32 @@ impl Alert {
     pub(crate) const RECORD_OVERFLOW: Alert = Alert(22);
     pub(crate) const ILLEGAL_PARAMETER: Alert = Alert(47);
     pub(crate) const DECODE_ERROR: Alert = Alert(50);
+    pub(crate) const PROTOCOL_VERSION: Alert = Alert(70);
     pub(crate) const INTERNAL_ERROR: Alert = Alert(80);
+    pub(crate) const INAPPROPRIATE_FALLBACK: Alert = Alert(86);
     pub(crate) const USER_CANCELED: Alert = Alert(90);
     pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
+    pub(crate) const MISSING_EXTENSION: Alert = Alert(109);
+
+    /// The alert that RFC 8446 names for an error of the client's first flight, if rustls sends
+    /// another alert or none. See the table in `docs/tls.md`.
+    pub(crate) fn instead_of_rustls(error: &Error) -> Option<Alert> {
+        match error {
+            // No certificate is found only for a fallback (RFC 7507 section 3).
+            Error::General(text) if text == NO_CERTIFICATE => Some(Alert::INAPPROPRIATE_FALLBACK),
+            Error::InvalidMessage(InvalidMessage::InvalidEmptyPayload)
+            | Error::PeerMisbehaved(
+                PeerMisbehaved::MessageInterleavedWithHandshakeMessage
+                | PeerMisbehaved::TooManyEmptyFragments
+                | PeerMisbehaved::TooManyWarningAlertsReceived,
+            ) => Some(Alert::UNEXPECTED_MESSAGE),
+            Error::PeerIncompatible(
+                PeerIncompatible::KeyShareExtensionRequired
+                | PeerIncompatible::SignatureAlgorithmsExtensionRequired,
+            ) => Some(Alert::MISSING_EXTENSION),
+            _ => None,
+        }
+    }
 
     /// The two bytes of the alert. Every alert that we send is fatal, except `close_notify`.
     pub(crate) fn bytes(self) -> [u8; 2] {
@@ -43,8 +71,10 @@ impl fmt::Display for Alert {
             51 => "decrypt_error",
             70 => "protocol_version",
             80 => "internal_error",
+            86 => "inappropriate_fallback",
             90 => "user_canceled",
             100 => "no_renegotiation",
+            109 => "missing_extension",
             112 => "unrecognized_name",
             120 => "no_application_protocol",
             number => return write!(out, "alert {number}"),

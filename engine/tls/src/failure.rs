@@ -7,12 +7,13 @@ use rustls::{CertificateError, Error};
 use crate::alert::Alert;
 
 /// The reason why a connection failed, for the log. We have sent an alert, unless the peer has sent
-/// one itself.
+/// one itself or has closed the connection.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
     /// The handshake failed.
     Handshake(Error),
-    /// A record after the handshake was rejected with this alert.
+    /// Bytes of the peer were rejected with this alert. During a handshake with keys, rustls writes
+    /// the alert, and selects its number.
     Refused(Alert),
     /// The peer has sent a fatal alert.
     PeerGaveUp(Alert),
@@ -63,7 +64,8 @@ impl Failure {
     /// The category of the failure.
     pub fn reason(&self) -> FailureCategory {
         match self {
-            Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {
+            Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol)
+            | Failure::Refused(Alert::PROTOCOL_VERSION | Alert::INAPPROPRIATE_FALLBACK) => {
                 FailureCategory::NoCommonGround
             }
             Failure::Handshake(_) | Failure::Refused(_) => FailureCategory::Broken,

@@ -4,6 +4,10 @@
 //! So one call does at most one operation with the private key, and takes a bounded time. Bytes
 //! that follow the handshake in the same segment are left to [`crate::traffic`].
 //!
+//! Before our first flight there are no keys, and the alerts are ours where rustls sends another
+//! alert than RFC 8446, or none. Later only rustls has the keys that an alert may need. If it fails
+//! without an alert, or we reject a record, it gets bytes that it answers with an alert.
+//!
 //! Invariant: while a handshake message is split over several records, its bytes stay in the
 //! stream. `joined` is the number of these bytes.
 
@@ -28,6 +32,12 @@ pub const FLIGHT_BYTES_MAX: usize = 16 * 1024;
 
 /// The longest handshake message, in bytes, that may be split over several records.
 const JOINED_BYTES_MAX: usize = crate::record::RECORD_BYTES_MAX;
+
+/// A record header without a content type. rustls answers it with the alert `decode_error`.
+const NO_RECORD: [u8; HEADER_BYTES] = [0; HEADER_BYTES];
+
+/// The type of the message `ClientHello`.
+const CLIENT_HELLO: u8 = 1;
 
 /// A handshake that is not complete.
 pub(crate) struct Handshake {
@@ -106,7 +116,7 @@ impl Handshake {
                 self.wanted = bytes_wanted(rest);
                 TlsEvent::Bytes
             }
-            Front::Record { .. } | Front::NoRecord | Front::TooLong => TlsEvent::Work,
+            Front::Record { .. } | Front::NoRecord(_) | Front::TooLong => TlsEvent::Work,
         }
     }
 
@@ -126,13 +136,16 @@ impl Handshake {
         let end = match Front::of(bytes.get(self.joined..).unwrap_or_default()) {
             _ if self.is_to_begin() => 0,
             Front::Partial => return Stepped::On(Progress::nothing(TlsEvent::Bytes)),
-            Front::NoRecord => return Stepped::On(self.refuse(Alert::DECODE_ERROR, out)),
-            Front::TooLong => return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, out)),
+            Front::NoRecord(alert) => return Stepped::On(self.refuse(alert, bytes, out)),
+            Front::TooLong => return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, bytes, out)),
             Front::Record { length, .. } => self.joined + length,
         };
         self.wanted = 0;
         if end > JOINED_BYTES_MAX {
-            return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, out));
+            return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, bytes, out));
+        }
+        if self.is_hello_of_ssl(bytes) {
+            return Stepped::On(self.refuse(Alert::PROTOCOL_VERSION, bytes, out));
         }
         let (mut done, mut written) = (0, 0);
         loop {
@@ -145,7 +158,9 @@ impl Handshake {
                     written += count;
                     self.has_sent = true;
                 }
-                CallResult::TooMuch => return Stepped::On(self.refuse(Alert::INTERNAL_ERROR, out)),
+                CallResult::TooMuch => {
+                    return Stepped::On(self.refuse(Alert::INTERNAL_ERROR, bytes, out));
+                }
                 CallResult::Sent => {}
                 CallResult::Done => return Stepped::Done { done, written },
                 CallResult::Blocked => {
@@ -161,20 +176,71 @@ impl Handshake {
                 }
                 CallResult::Failed(error) => {
                     let rest = bytes.get_mut(done..end).unwrap_or_default();
-                    written += self.last_words(rest, out.get_mut(written..).unwrap_or_default());
-                    let failure = match error {
-                        rustls::Error::AlertReceived(alert) => {
-                            Failure::PeerGaveUp(Alert(alert.into()))
-                        }
-                        error => Failure::Handshake(error),
-                    };
+                    let unread = self.joined.saturating_sub(done);
+                    let out = out.get_mut(written..).unwrap_or_default();
+                    let (count, failure) = self.fail(error, rest, unread, out);
                     return Stepped::On(Progress {
                         done,
-                        written,
+                        written: written + count,
                         event: TlsEvent::Failed(failure),
                     });
                 }
             }
+        }
+    }
+
+    /// Whether the first message of a client has the version of SSL 3.0 or an earlier one. RFC 8446
+    /// section D.5 demands an alert, although TLS 1.3 ignores the field otherwise. A client that
+    /// puts less than six bytes of its hello into its first record is not checked.
+    fn is_hello_of_ssl(&self, bytes: &[u8]) -> bool {
+        let hello = bytes.get(HEADER_BYTES..).filter(|_| self.joined == 0 && !self.has_sent);
+        let is_handshake = bytes.first() == Some(&(ContentType::Handshake as u8));
+        is_handshake
+            && matches!(
+                hello,
+                Some([CLIENT_HELLO, _, _, _, 0..=2, ..] | [CLIENT_HELLO, _, _, _, 3, 0, ..])
+            )
+    }
+
+    /// Ends a handshake in which rustls has failed, with an alert. Returns the number of bytes
+    /// written. `rest`: the bytes that rustls has seen and not discarded. Its first `unread` bytes
+    /// are from earlier calls.
+    fn fail(
+        &mut self,
+        error: rustls::Error,
+        rest: &mut [u8],
+        unread: usize,
+        out: &mut [u8],
+    ) -> (usize, Failure) {
+        if let rustls::Error::AlertReceived(alert) = error {
+            return (self.last_words(rest, out), Failure::PeerGaveUp(Alert(alert.into())));
+        }
+        let own = Alert::instead_of_rustls(&error).filter(|_| !self.has_sent);
+        let written = match own {
+            Some(alert) => write_plain(alert, out),
+            None if self.side.wants_write() => self.last_words(rest, out),
+            None if self.has_sent => self.provoke_alert(rest, unread, out),
+            None => write_plain(Alert::DECODE_ERROR, out),
+        };
+        match own {
+            Some(alert @ Alert::INAPPROPRIATE_FALLBACK) => (written, Failure::Refused(alert)),
+            _ => (written, Failure::Handshake(error)),
+        }
+    }
+
+    /// Lets rustls write an alert, because it has the keys: it gets bytes that are no record.
+    /// Returns the number of bytes written.
+    ///
+    /// rustls continues behind the first `unread` bytes of `rest`, or behind all of them. It still
+    /// needs the bytes before, so the buffer is never shorter than `rest`.
+    fn provoke_alert(&mut self, rest: &[u8], unread: usize, out: &mut [u8]) -> usize {
+        let mut bytes = [rest, &NO_RECORD].concat();
+        if let Some(header) = bytes.get_mut(unread..unread + HEADER_BYTES) {
+            header.copy_from_slice(&NO_RECORD);
+        }
+        match self.side.process(&mut bytes, out) {
+            (_, CallResult::Failed(_)) => self.last_words(&mut bytes, out),
+            _ => 0,
         }
     }
 
@@ -190,19 +256,12 @@ impl Handshake {
         written
     }
 
-    /// Ends a handshake that cannot continue, with an alert. After our first flight only rustls has
-    /// the keys that the alert might need, so no alert is sent.
-    fn refuse(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
-        let bytes = alert.bytes();
-        let record = header(ContentType::Alert, bytes.len());
-        let mut written = 0;
-        if let Some(place) = out.get_mut(..HEADER_BYTES + bytes.len()).filter(|_| !self.has_sent) {
-            written = place.len();
-            place
-                .iter_mut()
-                .zip(record.iter().chain(&bytes))
-                .for_each(|(place, byte)| *place = *byte);
-        }
+    /// Ends a handshake that cannot continue, with an alert. `bytes`: the stream.
+    fn refuse(&mut self, alert: Alert, bytes: &mut [u8], out: &mut [u8]) -> Progress {
+        let written = match self.has_sent {
+            true => self.provoke_alert(bytes, self.joined, out),
+            false => write_plain(alert, out),
+        };
         Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
 
@@ -246,6 +305,15 @@ impl Side {
             Side::Client(connection) => connection.wants_write(),
         }
     }
+}
+
+/// Writes an alert without encryption. Returns the number of bytes written.
+fn write_plain(alert: Alert, out: &mut [u8]) -> usize {
+    let bytes = alert.bytes();
+    let record = header(ContentType::Alert, bytes.len());
+    let Some(place) = out.get_mut(..HEADER_BYTES + bytes.len()) else { return 0 };
+    place.iter_mut().zip(record.iter().chain(&bytes)).for_each(|(place, byte)| *place = *byte);
+    place.len()
 }
 
 fn call_result<Data>(

@@ -1,5 +1,7 @@
 //! The header of a record (RFC 8446 section 5.1, RFC 5246 section 6.2.1).
 
+use crate::alert::Alert;
+
 /// The size of a record header.
 pub(crate) const HEADER_BYTES: usize = 5;
 
@@ -41,8 +43,8 @@ pub(crate) enum Front {
     Partial,
     /// A record of this length, including its header.
     Record { content: ContentType, length: usize },
-    /// Bytes that do not begin a record.
-    NoRecord,
+    /// Bytes that do not begin a record. The alert says what is wrong with them.
+    NoRecord(Alert),
     /// A record above the maximum length.
     TooLong,
 }
@@ -50,8 +52,11 @@ pub(crate) enum Front {
 impl Front {
     pub(crate) fn of(bytes: &[u8]) -> Front {
         let content = bytes.first().map(|byte| ContentType::of(*byte));
-        if content == Some(None) || bytes.get(1).is_some_and(|major| *major != 3) {
-            return Front::NoRecord;
+        if content == Some(None) {
+            return Front::NoRecord(Alert::UNEXPECTED_MESSAGE);
+        }
+        if bytes.get(1).is_some_and(|major| *major != 3) {
+            return Front::NoRecord(Alert::PROTOCOL_VERSION);
         }
         let Some((&[_, _, _, high, low], rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return Front::Partial;

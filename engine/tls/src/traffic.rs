@@ -136,7 +136,7 @@ impl Traffic {
                 self.wanted = bytes_wanted(unopened);
                 return Progress::nothing(TlsEvent::Bytes);
             }
-            Front::NoRecord => return self.fail(Alert::DECODE_ERROR, out),
+            Front::NoRecord(alert) => return self.fail(alert, out),
             Front::TooLong => return self.fail(Alert::RECORD_OVERFLOW, out),
             Front::Record { content, length } => (content, length),
         };
@@ -257,8 +257,13 @@ impl Traffic {
     /// Processes a key update: the peer encrypts with new keys from now on, and may ask us to do
     /// the same.
     fn new_keys_arrived(&mut self, text: &[u8], out: &mut [u8]) -> Result<usize, Alert> {
-        let request = match text.split_last() {
-            Some((request, message)) if message == KEY_UPDATE => *request,
+        let request = match (text.split_last(), text.first_chunk::<4>()) {
+            (Some((request, message)), _) if message == KEY_UPDATE => *request,
+            (_, Some(&[kind, length @ ..]))
+                if kind == KEY_UPDATE[0] && length != KEY_UPDATE[1..] =>
+            {
+                return Err(Alert::DECODE_ERROR);
+            }
             _ => return Err(Alert::UNEXPECTED_MESSAGE),
         };
         let (number, secrets) =

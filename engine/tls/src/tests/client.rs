@@ -336,7 +336,7 @@ fn tickets_may_be_split_over_records_without_interruption() {
 #[test]
 fn a_non_tls_server_gets_an_alert() {
     for (sent, alert) in [
-        (b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR),
+        (b"220 mail.test\r\n".to_vec(), Alert::UNEXPECTED_MESSAGE),
         (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW),
     ] {
         seed(206);

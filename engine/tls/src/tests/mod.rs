@@ -1,6 +1,7 @@
 //! Tests of our server and client with the client and server of rustls. Everything is in memory,
 //! and the random numbers come from a seed.
 
+mod alerts;
 mod authorities;
 mod broken;
 mod certificates;

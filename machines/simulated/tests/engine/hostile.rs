@@ -17,7 +17,6 @@ use super::room::{Room, Talk, usual_sizes};
 /// Alert descriptions.
 const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
-const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
 
 /// A time that is longer than any handshake may take.
@@ -111,15 +110,15 @@ fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
             &mut room,
             port,
             b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n",
-            DECODE_ERROR,
+            UNEXPECTED_MESSAGE,
         );
-        expect_alert(&mut room, port, b"EHLO client.test\r\n", DECODE_ERROR);
-        expect_alert(&mut room, port, &ssl2, DECODE_ERROR);
-        expect_alert(&mut room, port, &[0; 64], DECODE_ERROR);
-        expect_alert(&mut room, port, &[0xff; 64], DECODE_ERROR);
+        expect_alert(&mut room, port, b"EHLO client.test\r\n", UNEXPECTED_MESSAGE);
+        expect_alert(&mut room, port, &ssl2, UNEXPECTED_MESSAGE);
+        expect_alert(&mut room, port, &[0; 64], UNEXPECTED_MESSAGE);
+        expect_alert(&mut room, port, &[0xff; 64], UNEXPECTED_MESSAGE);
         // The records have a version that never existed, obsolete versions, and lengths that are
         // too large.
-        expect_alert(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
+        expect_alert(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], PROTOCOL_VERSION);
         expect_alert(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
         expect_alert(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
         expect_alert(&mut room, port, &[22, 3, 1, 0xff, 0xff, 1], RECORD_OVERFLOW);
@@ -130,7 +129,7 @@ fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
     let outcomes = room.engines.handshakes();
     assert_eq!(
         (outcomes.failed(), outcomes.no_common_ground, outcomes.established),
-        (33, 6, 0),
+        (33, 9, 0),
         "{outcomes}"
     );
 }
@@ -317,7 +316,7 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
         let tls_stream = established(&mut room, &client);
         room.finish_tls(tls_stream);
     }
-    expect_alert(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
+    expect_alert(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", UNEXPECTED_MESSAGE);
     expect_alert(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
     // One client does not trust the certificate (unknown_ca), one disconnects, and one is slow.
     let mut doubting = room.connect_tls(443, &of_version(&trust, &rustls::version::TLS12));
