@@ -63,7 +63,7 @@ pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
 }
 
 /// Decodes all of `bytes` without a known charset.
-pub(crate) fn guess(bytes: &[u8]) -> Cow<'_, str> {
+pub fn guess(bytes: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0,

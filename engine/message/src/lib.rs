@@ -38,6 +38,7 @@ mod trace;
 mod transfer;
 mod writer;
 
+pub use charset::guess;
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use mbox::MboxWriter;
 pub use revision::{Origin, Reviser, Revision};

@@ -130,7 +130,7 @@ impl DeliveryAttempt {
         let words = if is_unread {
             Some(self.why_unreadable().words())
         } else {
-            why.map(FailureReason::words)
+            why.map(FailureReason::words_and_reply)
         };
         // A damaged head may become readable later, but an invalid head stays invalid.
         let is_left = self.notice.is_some_and(Notice::is_delivered) && !self.round.is_damaged();

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 
 use dns::Name;
 use relay::route::Unroutable;
-use relay::{DeliveryFailure, Enhanced};
+use relay::{DeliveryFailure, Enhanced, Reply};
 
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
@@ -75,10 +75,20 @@ impl FailureReason {
         }
     }
 
-    /// The reason in words, without a full stop.
+    /// The reply of the host, if it has refused.
+    pub(super) fn reply(&self) -> Option<&Reply> {
+        if let FailureReason::Host(reason, _) = self { reason.reply() } else { None }
+    }
+
+    /// The reason in words on one line, with the reply of the host.
+    pub(super) fn words_and_reply(&self) -> String {
+        if let FailureReason::Host(reason, _) = self { reason.to_string() } else { self.words() }
+    }
+
+    /// The reason in words, without the reply of the host and without a full stop.
     pub(super) fn words(&self) -> String {
         match self {
-            FailureReason::Host(reason, _) => reason.to_string(),
+            FailureReason::Host(reason, _) => reason.words(),
             FailureReason::NoRoute(unroutable) => unroutable.to_string(),
             FailureReason::UnknownAddress => "there is no such address on this server".to_string(),
             FailureReason::MailboxFull => "the mailbox is full".to_string(),

@@ -50,13 +50,12 @@ struct ReportedRecipient<'a> {
 impl<'a> ReportedRecipient<'a> {
     /// The part about a recipient that does not get the message, with the reason.
     fn of(bit: u8, why: &'a FailureReason, class: u8) -> ReportedRecipient<'a> {
-        let reply = if let FailureReason::Host(reason, _) = why { reason.reply() } else { None };
         ReportedRecipient {
             bit,
             status: why.status(class),
             words: why.words(),
             host: why.host(),
-            reply,
+            reply: why.reply(),
         }
     }
 }
@@ -86,7 +85,7 @@ impl ReportWriter<'_> {
         let secret = self.write(
             ReportKind::Failed,
             &[ReportedRecipient::of(bit, why, 5)],
-            script.map(Returned::Whole),
+            script.map_or(Returned::Header, Returned::Whole),
             cx,
             &mut text,
         )?;
@@ -107,18 +106,13 @@ impl ReportWriter<'_> {
         let (kind, status, words) = if is_here {
             (ReportKind::Delivered, DELIVERED, "the message is in the mailbox".to_string())
         } else {
-            let reply_text = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
-            (
-                ReportKind::Relayed,
-                RELAYED,
-                ["the other server accepted the message", &reply_text].concat(),
-            )
+            (ReportKind::Relayed, RELAYED, "the other server accepted the message".to_string())
         };
         let mut text = Vec::new();
         self.write(
             kind,
             &[ReportedRecipient { bit, status, words, host, reply }],
-            None,
+            Returned::Header,
             cx,
             &mut text,
         )?;
@@ -135,17 +129,16 @@ impl ReportWriter<'_> {
         let all: Vec<ReportedRecipient<'_>> =
             waiting.map(|bit| ReportedRecipient::of(bit, why(bit), 4)).collect();
         let mut text = Vec::new();
-        self.write(kind, &all, None, cx, &mut text)?;
+        self.write(kind, &all, Returned::Header, cx, &mut text)?;
         Ok(text)
     }
 
-    /// Writes a report. It contains the message's header, or the part of the message that
-    /// `returned` says. Returns the secret in the boundary of its parts.
+    /// Writes a report. It contains the part of the message that `returned` says. Returns the secret in the boundary of its parts.
     fn write(
         &self,
         kind: ReportKind,
         all: &[ReportedRecipient<'_>],
-        returned: Option<Returned<'_>>,
+        returned: Returned,
         cx: &mut AttemptCx<'_, '_>,
         text: &mut Vec<u8>,
     ) -> Result<u128, Refusal> {
@@ -182,7 +175,8 @@ impl ReportWriter<'_> {
             arrived: info.internal_date,
             envelope_id: entry.envelope().envelope_id.as_deref(),
             recipients: &recipients,
-            returned: returned.unwrap_or(Returned::Header(entry.header())),
+            header: entry.header(),
+            returned,
         };
         report::write(&report, text);
         Ok(secret)

@@ -2,6 +2,7 @@
 //!
 //! Implements: RFC 5321 sections 4.2.1 and 4.3.2; RFC 3463 section 3.
 
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::reply::{Enhanced, Reply};
@@ -127,6 +128,14 @@ impl DeliveryFailure {
         }
     }
 
+    /// The reason in words for people, without the peer's reply and without a full stop.
+    pub fn words(&self) -> String {
+        match &self.cause {
+            Cause::Refused(_) => alloc::format!("the other server {}", self.stage.refusal()),
+            _ => self.to_string(),
+        }
+    }
+
     /// The status to report (RFC 3463). `class`: 4 if the message is tried again or was tried too
     /// long, 5 otherwise.
     pub fn status(&self, class: u8) -> Enhanced {
@@ -158,7 +167,7 @@ impl DeliveryFailure {
 }
 
 impl fmt::Display for DeliveryFailure {
-    /// The reason in words for people, without a full stop.
+    /// The reason in words for people, with the peer's reply, and without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Cause::Refused(reply) => {

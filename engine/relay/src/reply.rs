@@ -4,11 +4,13 @@
 //! - A reply does not depend on how its bytes were split.
 //! - The memory for a reply is bounded, whatever the peer sends: [`TEXT_BYTES_MAX`], and
 //!   [`LINE_KEPT_BYTES`] of the line that is being read.
-//! - A reply's text is printable ASCII, so that it can be written into a header field, on a console
-//!   and into a message.
+//! - A reply's text has no control characters, so it stays on one line of a report or a page. Text
+//!   that is not UTF-8 is guessed. A header field escapes what is not ASCII (`report`).
 //!
-//! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2.
+//! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2, RFC 6531 section
+//! 3.7.4.2 (UTF-8 in replies).
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -25,6 +27,8 @@ const LINE_KEPT_BYTES: usize = 512;
 const LINES_MAX: usize = 128;
 /// The most bytes of a reply's text that are kept.
 const TEXT_BYTES_MAX: usize = 512;
+/// The most bytes of a line before its words: the code, and an enhanced code.
+const CODE_BYTES: usize = "550-".len() + "5.123.123 ".len();
 
 /// An enhanced status code (RFC 3463): `5.1.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +54,7 @@ pub struct Reply {
     pub code: u16,
     /// The enhanced status code, if the reply has one with the first digit of `code`.
     pub enhanced: Option<Enhanced>,
-    /// The text: its lines with a space between them, printable ASCII, at most 512 bytes.
+    /// The text: its lines with a space between them, without control characters, at most 512 bytes.
     pub text: String,
 }
 
@@ -162,12 +166,23 @@ impl ReplyReader {
         if !self.text.is_empty() {
             self.text.push(' ');
         }
-        let printable =
-            |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '?' };
-        let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
-        self.text.extend(words.trim_ascii().iter().take(room).map(printable));
-        self.text.truncate(TEXT_BYTES_MAX);
+        self.text.extend(decoded(words).trim_ascii().chars().map(printable));
+        self.text.truncate(self.text.floor_char_boundary(TEXT_BYTES_MAX));
     }
+}
+
+/// The words of a line. A line that was cut may end within a character, which is left out.
+fn decoded(words: &[u8]) -> Cow<'_, str> {
+    match core::str::from_utf8(words) {
+        Err(error) if error.error_len().is_none() && words.len() + CODE_BYTES >= LINE_KEPT_BYTES => {
+            message::guess(words.get(..error.valid_up_to()).unwrap_or_default())
+        }
+        _ => message::guess(words),
+    }
+}
+
+fn printable(character: char) -> char {
+    if character.is_control() { '?' } else { character }
 }
 
 /// Whether a line is the last one of its reply.

@@ -13,6 +13,8 @@
 //!   (RFC 3464 section 2), so no report causes another.
 //! - The lines of a report have at most 998 bytes and end in CRLF. No text of a peer or of the
 //!   message begins a field or a part.
+//! - The part for people shows text of a peer and of the message in UTF-8. The fields for programs
+//!   are ASCII.
 //! - A report is bounded, whatever the message: it returns at most [`HEADER_BYTES_MAX`] of the
 //!   header. Only a failure report returns the whole message (RFC 3461 section 4.3). The caller
 //!   adds the message after the bytes of [`write`], and [`write_end`] ends the report.
@@ -29,6 +31,7 @@ use core::fmt::Write as _;
 
 use machine::UnixTime;
 use message::date_time;
+use message::header::Header;
 use smtp::Notify;
 
 use crate::outgoing_message::{Envelope, OutgoingRecipient, Script};
@@ -38,6 +41,8 @@ use crate::reply::{Enhanced, Reply};
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// The length at which lines are folded, if their words allow it.
 const LINE_BYTES: usize = 76;
+/// The most bytes of a message's subject that are shown.
+const SUBJECT_BYTES_MAX: usize = 200;
 /// The longest line. A longer word is split.
 const WORD_BYTES_MAX: usize = 900;
 
@@ -102,15 +107,29 @@ pub struct Report<'a> {
     pub envelope_id: Option<&'a str>,
     /// The recipients that the report is about.
     pub recipients: &'a [RecipientReport<'a>],
+    /// The header of the message, or its beginning: the message from its first field on. The bytes
+    /// after the header are ignored.
+    pub header: &'a [u8],
     /// The part of the message that is returned.
-    pub returned: Returned<'a>,
+    pub returned: Returned,
+}
+
+impl Report<'_> {
+    /// The subject of the message, decoded, if it has one.
+    fn subject(&self) -> Option<String> {
+        let subject = Header::new(self.header).field("Subject")?.text();
+        let subject = subject.trim();
+        let end = subject.floor_char_boundary(SUBJECT_BYTES_MAX);
+        let (shown, rest) = subject.split_at_checked(end)?;
+        (!shown.is_empty()).then(|| [shown, if rest.is_empty() { "" } else { "…" }].concat())
+    }
 }
 
 /// The part of a message that is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Returned<'a> {
-    /// The header: the message from its first field on. The bytes after the header are ignored.
-    Header(&'a [u8]),
+pub enum Returned {
+    /// The header.
+    Header,
     /// The whole message, in this script. The caller writes it.
     Whole(Script),
 }
@@ -122,7 +141,7 @@ pub struct RecipientReport<'a> {
     pub recipient: &'a OutgoingRecipient,
     /// The status (RFC 3463).
     pub status: Enhanced,
-    /// The reason in words, without a full stop.
+    /// The reason in words, without the other server's reply and without a full stop.
     pub words: &'a str,
     /// The other server's reply.
     pub reply: Option<&'a Reply>,
@@ -159,8 +178,8 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     write_status(report, &mut text);
     let header;
     let (kind, encoding, message) = match report.returned {
-        Returned::Header(message) => {
-            header = self::header(message);
+        Returned::Header => {
+            header = self::header(report.header);
             let is_ascii = header.is_ascii();
             let (kind, encoding) = if is_ascii {
                 ("text/rfc822-headers", "7bit")
@@ -176,7 +195,7 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     text.extend(["\r\n--", &boundary, "\r\nContent-Type: ", kind]);
     text.extend(["\r\nContent-Transfer-Encoding: ", encoding, "\r\n\r\n", message]);
     out.extend_from_slice(text.as_bytes());
-    if matches!(report.returned, Returned::Header(_)) {
+    if report.returned == Returned::Header {
         write_end(report.secret, out);
     }
 }
@@ -215,6 +234,8 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
 /// The part for people.
 fn write_words(report: &Report<'_>, out: &mut String) {
     let (message, done) = report.reader.words();
+    let subject = report.subject();
+    let message = &*subject.map_or(message.into(), |subject| [message, " \"", &subject, "\""].concat());
     let until;
     let (before, after) = match (report.kind, report.reader) {
         (ReportKind::Failed, ReportTo::Sender) => (
@@ -247,7 +268,11 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     for recipient in report.recipients {
         out.push_str("\r\n");
         paragraph("  ", &["<", &recipient.recipient.address, ">"].concat(), out);
-        paragraph("    ", recipient.words, out);
+        paragraph("    ", &sentence(recipient.words), out);
+        if let Some(reply) = recipient.reply {
+            let host = recipient.host.unwrap_or("It");
+            paragraph("    ", &alloc::format!("{host} replied: {reply}"), out);
+        }
     }
     out.push_str("\r\n");
     paragraph("", after, out);
@@ -291,7 +316,8 @@ fn write_status(report: &Report<'_>, out: &mut String) {
             field("Remote-MTA", &["dns; ", host].concat(), out);
         }
         if let Some(reply) = recipient.reply {
-            field("Diagnostic-Code", &alloc::format!("smtp; {reply}"), out);
+            let reply = ascii(&alloc::format!("smtp; {reply}"), |byte| byte != b'\\');
+            field("Diagnostic-Code", &reply, out);
         }
         field("Last-Attempt-Date", &date(report.date), out);
         if let ReportKind::Delayed { until } = report.kind {
@@ -351,16 +377,30 @@ fn typed(address: &str) -> String {
     if address.is_ascii() {
         return ["rfc822; ", address].concat();
     }
-    let mut text = String::from("utf-8; ");
-    for character in address.chars() {
-        if character.is_ascii_graphic() && !matches!(character, '+' | '=' | '\\') {
-            text.push(character);
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'+' | b'=' | b'\\');
+    ["utf-8; ", &ascii(address, is_plain)].concat()
+}
+
+/// A text in which each character that is not ASCII, or not plain, is written as `\x{F8}` (RFC 6533
+/// section 3). `is_plain`: whether an ASCII character stays.
+fn ascii(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if u8::try_from(character).is_ok_and(|byte| byte.is_ascii() && is_plain(byte)) {
+            out.push(character);
         } else {
             // Writing to a string never fails.
-            let _ = write!(text, "\\x{{{:X}}}", u32::from(character));
+            let _ = write!(out, "\\x{{{:X}}}", u32::from(character));
         }
     }
-    text
+    out
+}
+
+/// Words as a sentence: with a capital letter and a full stop.
+fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(rest.as_str().chars()).chain(core::iter::once('.')).collect()
 }
 
 /// Undoes xtext (RFC 3461 section 4). Invalid sequences and unprintable characters stay encoded.
@@ -389,7 +429,7 @@ fn from_xtext(text: &str) -> String {
     plain
 }
 
-/// The header of a message, line by line. A line that is not UTF-8 gets question marks.
+/// The header of a message, line by line. The charset of a line that is not UTF-8 is guessed.
 fn header(message: &[u8]) -> String {
     let most = message.get(..HEADER_BYTES_MAX).unwrap_or(message);
     let mut header = String::with_capacity(most.len().min(4096));
@@ -406,17 +446,12 @@ fn header(message: &[u8]) -> String {
 }
 
 fn push_line(line: &[u8], out: &mut String) {
+    let line = message::guess(line);
     // A line above the limit is cut.
-    let line = line.get(..WORD_BYTES_MAX).unwrap_or(line);
-    match core::str::from_utf8(line) {
-        Ok(line) => out.extend(line.chars().map(|character| match character {
-            '\t' => '\t',
-            character if character.is_control() => '?',
-            character => character,
-        })),
-        Err(_) => out.extend(line.iter().map(|byte| match byte {
-            b'\t' | b' '..=b'~' => char::from(*byte),
-            _ => '?',
-        })),
-    }
+    let line = line.get(..line.floor_char_boundary(WORD_BYTES_MAX)).unwrap_or(&line);
+    out.extend(line.chars().map(|character| match character {
+        '\t' => '\t',
+        character if character.is_control() => '?',
+        character => character,
+    }));
 }

@@ -37,10 +37,25 @@ fn enhanced_code_must_match_the_reply_class() {
 #[test]
 fn reply_text_is_short_and_printable() {
     let reply = read(&std::format!("550-\x1b[31m\u{e9}\r\n550 {}\r\n", "y".repeat(4000)));
-    assert!(reply.text.starts_with("?[31m?? yyy"), "{reply}");
+    assert!(reply.text.starts_with("?[31m\u{e9} yyy"), "{reply}");
     assert_eq!(reply.text.len(), 512);
     let lines = std::format!("550-{}\r\n", "x".repeat(100)).repeat(127);
     assert_eq!(read(&std::format!("{lines}550 x\r\n")).text.len(), 512);
+}
+
+#[test]
+fn reply_text_is_utf8_or_guessed() {
+    let words = "\u{43d}\u{435}\u{442} \u{442}\u{430}\u{43a}\u{43e}\u{433}\u{43e}";
+    assert_eq!(read(&std::format!("550 5.1.1 {words}\r\n")).text, words);
+    let mut bytes = &b"550 5.1.1 gr\xfc\xdfe \x80 caf\xe9\r\n"[..];
+    let reply = ReplyReader::default().arrived(&mut bytes).unwrap().unwrap().reply;
+    assert_eq!(reply.text, "gr\u{fc}\u{df}e \u{20ac} caf\u{e9}");
+    // The limits of a line and of a text cut no character.
+    for before in 0..4 {
+        let long = "x".repeat(before) + &"\u{1f600}".repeat(300);
+        let reply = read(&std::format!("550 5.1.1 {long}\r\n"));
+        assert!(long.starts_with(&reply.text) && reply.text.len() > 490, "{reply}");
+    }
 }
 
 #[test]

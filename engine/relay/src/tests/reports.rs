@@ -23,7 +23,7 @@ fn written_for(
     recipients: &[RecipientReport<'_>],
     original: &[u8],
 ) -> String {
-    let text = begun(reader, kind, recipients, Returned::Header(original));
+    let text = begun(reader, kind, recipients, (original, Returned::Header));
     assert!(
         text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000),
         "{text}"
@@ -36,7 +36,7 @@ fn begun(
     reader: ReportTo,
     kind: ReportKind,
     recipients: &[RecipientReport<'_>],
-    original: Returned<'_>,
+    (header, returned): (&[u8], Returned),
 ) -> String {
     let report = Report {
         kind,
@@ -50,7 +50,8 @@ fn begun(
         arrived: UnixTime::from_seconds(1_789_000_000),
         envelope_id: Some("QQ+2B+0D+zz"),
         recipients,
-        returned: original,
+        header,
+        returned,
     };
     let mut out = b"before".to_vec();
     report::write(&report, &mut out);
@@ -98,7 +99,7 @@ fn failure_report_has_text_status_and_header() {
     let recipient_report = RecipientReport {
         recipient: &recipient,
         status: STATUS,
-        words: "the other server refused the recipient: 550 5.1.1 no such user",
+        words: "the other server refused the recipient",
         reply: Some(&reply),
         host: Some("mx.there.test"),
     };
@@ -111,9 +112,9 @@ fn failure_report_has_text_status_and_header() {
     let [words, status, header] = parts(&text);
     assert_eq!(
         words.trim_end(),
-        "Your message could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    the other server refused the recipient: 550 5.1.1 no such user\r\n\r\n\
+        "Your message \"lunch\" could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    The other server refused the recipient.\r\n    mx.there.test replied: 550 5.1.1 no such user\r\n\r\n\
          The server will not try again. Check the address before you send the message\r\nagain.\r\n\r\n\
-         Your message was received by mail.us.test on Thu, 10 Sep 2026 00:26:40\r\n+0000. Its header is attached, after a report for programs."
+         Your message \"lunch\" was received by mail.us.test on Thu, 10 Sep 2026\r\n00:26:40 +0000. Its header is attached, after a report for programs."
     );
     assert_eq!(
         status.trim_end(),
@@ -123,6 +124,31 @@ fn failure_report_has_text_status_and_header() {
     );
     assert_eq!(header.trim_end(), "Subject: lunch\r\nX: y");
     assert!(text.contains("Content-Type: text/rfc822-headers\r\n") && !text.contains("SECRET"));
+}
+
+#[test]
+fn text_of_other_hosts_is_shown_in_utf8() {
+    let (recipient, reply) = (
+        to(0, "bob@there.test"),
+        Reply { code: 550, enhanced: None, text: "gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}".to_string() },
+    );
+    let words = "the other server refused the message";
+    let reported = RecipientReport { reply: Some(&reply), ..rejected(&recipient, words) };
+    for subject in ["gr\u{fc}n", "=?iso-8859-1?Q?gr=FCn?=", "gr\r\n\t=?utf-8?B?w7xu?="] {
+        let original = std::format!("Subject: {subject}\r\n\r\n");
+        let text = written(ReportKind::Failed, &[reported], original.as_bytes());
+        let [words, status, _] = parts(&text);
+        let shown = if subject.starts_with("gr\r") { "gr \u{fc}n" } else { "gr\u{fc}n" };
+        let first = std::format!("Your message \"{shown}\" could not be delivered to:\r\n");
+        assert!(words.starts_with(&first), "{words}");
+        assert!(words.contains("\r\n    It replied: 550 gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}\r\n"), "{words}");
+        let code = "Diagnostic-Code: smtp; 550 gr\\x{FC}\\x{DF}e \\x{5C}o/ \\x{43D}\\x{435}\\x{442}\r\n";
+        assert!(status.contains(code) && status.is_ascii(), "{status}");
+    }
+    for (subject, shown) in [("", "Your message could"), ("X: y", "Your message could")] {
+        let text = written(ReportKind::Failed, &[reported], subject.as_bytes());
+        assert!(parts(&text)[0].starts_with(shown), "{text}");
+    }
 }
 
 #[test]
@@ -136,7 +162,7 @@ fn whole_message_is_returned_if_requested() {
             ReportTo::Sender,
             ReportKind::Failed,
             &[recipient_report],
-            Returned::Whole(script),
+            (original.as_bytes(), Returned::Whole(script)),
         );
         text.push_str(original);
         let mut end = Vec::new();
@@ -144,7 +170,7 @@ fn whole_message_is_returned_if_requested() {
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
         assert!(
-            words.contains("\r\n+0000. It is attached, after a report for programs."),
+            words.contains("\r\n00:26:40 +0000. It is attached, after a report for programs."),
             "{words}"
         );
         assert!(status.contains("Action: failed\r\n"));
@@ -198,12 +224,12 @@ fn report_to_forwarding_account_uses_other_words() {
         );
         let words = parts(&text)[0].replace("\r\n", " ");
         assert!(
-            words.starts_with(&std::format!("A message for you {subject} to:"))
+            words.starts_with(&std::format!("A message for you \"x\" {subject} to:"))
                 && words.contains(ours),
             "{words}"
         );
         assert!(
-            words.contains("A message for you was received by mail.us.test on")
+            words.contains("A message for you \"x\" was received by mail.us.test on")
                 && !words.contains("Your message"),
             "{words}"
         );
@@ -246,7 +272,7 @@ fn non_ascii_addresses_are_kept() {
     );
     let text = written(ReportKind::Failed, &[recipient_report], b"Subject: l\xfcnch\r\n\r\n");
     assert!(
-        text.contains("Content-Type: text/rfc822-headers\r\nContent-Transfer-Encoding: 7bit\r\n\r\nSubject: l?nch\r\n")
+        text.contains("Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n\r\nSubject: l\u{fc}nch\r\n")
     );
 }
 
@@ -294,7 +320,7 @@ proptest! {
     #[test]
     fn peer_text_never_begins_a_field_or_part(
         words in "\\PC{0,80}|[\r\n:a-]{0,40}",
-        reply in "[ -~]{0,200}",
+        reply in "\\PC{0,100}|[ -~]{0,200}",
         original in proptest::collection::vec(prop_oneof![Just(b"\r\n--=_r".to_vec()), Just(b"\n\r".to_vec()), proptest::collection::vec(any::<u8>(), 0..40)], 0..10),
     ) {
         let recipient = to(0, "bob@there.test");
