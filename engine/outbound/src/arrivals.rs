@@ -112,17 +112,20 @@ impl DeliveryKind {
     ///
     /// Errors: `NoSuchMessage` if the entry is gone.
     pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<SentId, Refusal> {
-        let Guid(guid) = cx.info()?.guid;
-        let number = match self {
-            DeliveryKind::Message(..) => 0,
-            // A recipient gets only one of these reports.
-            DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => {
-                1 + u128::from(bit)
-            }
-            DeliveryKind::DelayReport => 1 + RECIPIENTS as u128,
-            DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
-            DeliveryKind::Notice => NOTICE,
-        };
-        Ok(SentId::of(cx.place.0, Guid(guid ^ number << GUID_BITS)))
+        Ok(origin_of(self, cx.place.0, cx.info()?.guid))
     }
+}
+
+/// The origin of a delivery from the entry with this GUID in the outbox of `account`.
+pub(super) fn origin_of(kind: DeliveryKind, account: AccountId, Guid(guid): Guid) -> SentId {
+    let number = match kind {
+        DeliveryKind::Message(..) => 0,
+        // A recipient gets only one of these reports. A report about several recipients stands for
+        // one of each.
+        DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => 1 + u128::from(bit),
+        DeliveryKind::DelayReport => 1 + RECIPIENTS as u128,
+        DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
+        DeliveryKind::Notice => NOTICE,
+    };
+    SentId::of(account, Guid(guid ^ number << GUID_BITS))
 }

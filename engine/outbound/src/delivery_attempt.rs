@@ -44,13 +44,16 @@ use super::destination_route::DestinationRoute;
 use super::entry::{Entry, OpenedEntry};
 use super::failure::FailureReason;
 use super::head::EntryExtent;
+use super::joint_reports;
 use super::local_delivery::LocalDelivery;
 use super::opening;
 use super::policy_fetch::PolicyFetch;
 use super::reader::{EntryReader, PartArrival};
 use super::round::Round;
 use super::sealing::ArcSeal;
-use super::stages::{AGAIN, AttemptProgress, DeliveryKind, DeliveryResult, Stage, StepResult};
+use super::stages::{
+    AGAIN, AttemptProgress, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult,
+};
 use super::state::{AttemptOutcome, DestinationTry};
 use super::unreadable::{Notice, tell_operator};
 
@@ -138,10 +141,6 @@ impl DeliveryAttempt {
         AttemptOutcome { place, next, destination_try, is_left, words }
     }
 
-    fn why_unreadable(&self) -> FailureReason {
-        if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }
-    }
-
     /// Runs stages until the attempt has to wait.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         while !self.is_waiting {
@@ -200,7 +199,7 @@ impl DeliveryAttempt {
             (Outcome::DeliveryReady, Stage::HandOver(_)) => {}
             (Outcome::Delivered, Stage::Commit(kind)) => {
                 self.delivery.committed();
-                self.delivered_locally(kind);
+                self.delivered_locally(kind, cx);
             }
             (
                 Outcome::Refused(refusal),
@@ -244,6 +243,7 @@ impl DeliveryAttempt {
             OpenedEntry::Partial => {}
             OpenedEntry::Whole { entry, signatures, message_at } => {
                 self.reader.opened(signatures, message_at, info.octets);
+                joint_reports::take_up(&entry, &mut self.round, cx);
                 (self.entry, self.stage) = (Some(entry), Stage::Choose);
             }
             OpenedEntry::Unreadable => self.cannot_be_read(cx),
@@ -435,7 +435,12 @@ impl DeliveryAttempt {
         cx: &mut AttemptCx<'_, '_>,
     ) {
         match (kind, refusal) {
-            (_, Refusal::Arrived) => self.delivered_locally(kind),
+            // The recipients that a report has arrived for are marked, and the others reported.
+            (DeliveryKind::FailureReport(_), Refusal::Arrived) => {
+                joint_reports::report_refused(&mut self.round, Instant::START, cx);
+                self.stage = Stage::Choose;
+            }
+            (_, Refusal::Arrived) => self.delivered_locally(kind, cx),
             (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
                 cx.queue.index.tried(self.place);
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
@@ -459,15 +464,11 @@ impl DeliveryAttempt {
             }
             _ => {
                 self.round.delivery_refused(refusal);
+                let again = cx.parts.turn.now + ROOM_AGAIN;
+                joint_reports::report_refused(&mut self.round, again, cx);
                 self.defer(kind);
             }
         }
-    }
-
-    /// Records the result for a local recipient.
-    fn settle_here(&mut self, bit: u8, result: DeliveryResult, cx: &AttemptCx<'_, '_>) {
-        self.settle(bit, result, cx);
-        self.stage = Stage::Choose;
     }
 
     /// Defers a local delivery to a later round.
@@ -475,10 +476,8 @@ impl DeliveryAttempt {
         match kind {
             DeliveryKind::Message(bit, _)
             | DeliveryKind::Forward(bit)
-            | DeliveryKind::FailureReport(bit)
-            | DeliveryKind::SuccessReport(bit) => {
-                self.round.defer_one(bit);
-            }
+            | DeliveryKind::SuccessReport(bit) => self.round.defer(1 << bit),
+            DeliveryKind::FailureReport(_) => self.round.defer_failed(),
             DeliveryKind::DelayReport => self.round.defer_delay_report(),
             DeliveryKind::Notice => self.notice = Some(Notice::Deferred),
         }

@@ -6,6 +6,7 @@
 //! is for, and which of them are done. A message without a record was found by a rebuild of the
 //! store. It may have been sent before, so it is not sent again, and stays.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use accounts::entries;
@@ -17,7 +18,7 @@ use relay::{Envelope, OutgoingMessage, OutgoingRecipient};
 use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
-use super::index::State;
+use super::index::{MessageMark, State};
 use super::stages::bits;
 
 /// The most recipients of one entry.
@@ -48,6 +49,15 @@ pub(super) struct Entry {
     packing: Packing,
     /// The message's header, or its beginning.
     header: Vec<u8>,
+    /// The whole message, if it has other entries.
+    message: Option<Box<WholeMessage>>,
+}
+
+/// A message that has several entries.
+struct WholeMessage {
+    mark: MessageMark,
+    /// The envelope with the recipients of all entries.
+    envelope: Envelope,
 }
 
 /// The most bytes of a message's header that a report shows.
@@ -55,21 +65,26 @@ const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 impl Entry {
     /// The entry of this account with this envelope. `message`: the beginning of the message.
-    /// `None`: the envelope does not have the recipients that the record names.
+    /// `mark`: makes the mark of the message from the header. `None`: the envelope does not have
+    /// the recipients that the record names.
     pub(super) fn posted(
         account: AccountId,
         envelope: Envelope,
         record: Option<OutboxEntry>,
         message: &[u8],
+        mark: impl FnOnce(&[u8]) -> MessageMark,
     ) -> Option<Entry> {
         // An entry without a record was found by a rebuild of the store. It stays.
         let record = record.unwrap_or(OutboxEntry::submitted(0, 0));
         let recipients = entries::recipients_of(&record, &envelope)?.to_vec();
         let packing = entries::packing_of(recipients.first()?);
         let wanted = ((1u32 << recipients.len()) - 1) as u16;
-        let envelope = Envelope { recipients, ..envelope };
         let header = shown_header(message);
-        Some(Entry { account, envelope, kind: EntryKind::Posted, wanted, packing, header })
+        let has_others = recipients.len() < envelope.recipients.len();
+        let own = Envelope { recipients, ..envelope.clone() };
+        let message = has_others.then(|| Box::new(WholeMessage { mark: mark(&header), envelope }));
+        let kind = EntryKind::Posted;
+        Some(Entry { account, envelope: own, kind, wanted, packing, header, message })
     }
 
     /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
@@ -82,7 +97,8 @@ impl Entry {
         message: &[u8],
     ) -> Entry {
         let header = shown_header(message);
-        Entry { account, envelope, kind, wanted, packing: Packing::Done, header }
+        let packing = Packing::Done;
+        Entry { account, envelope, kind, wanted, packing, header, message: None }
     }
 
     /// The account that has the outbox.
@@ -122,6 +138,19 @@ impl Entry {
     /// The address of the recipient that has this bit.
     pub(super) fn address(&self, bit: u8) -> &str {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
+    }
+
+    /// The mark of the message, if it has other entries.
+    pub(super) fn mark(&self) -> Option<MessageMark> {
+        self.message.as_ref().map(|message| message.mark)
+    }
+
+    /// The recipients of another entry of the message, which has this record.
+    pub(super) fn of_message(&self, record: &OutboxEntry) -> &[OutgoingRecipient] {
+        let message = self.message.as_ref();
+        message
+            .and_then(|message| entries::recipients_of(record, &message.envelope))
+            .unwrap_or_default()
     }
 
     /// The message's header, as far as a report shows it.

@@ -184,9 +184,17 @@ impl Entry {
 
     /// Whether the sender gets this kind of report about a recipient.
     pub(super) fn wants_report(&self, bit: u8, kind: ReportKind, cx: &AttemptCx<'_, '_>) -> bool {
-        let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else {
-            return false;
-        };
+        self.recipient(bit).is_some_and(|recipient| self.wants_report_for(recipient, kind, cx))
+    }
+
+    /// As [`Self::wants_report`], about a recipient of this or another entry of the message.
+    pub(super) fn wants_report_for(
+        &self,
+        recipient: &relay::OutgoingRecipient,
+        kind: ReportKind,
+        cx: &AttemptCx<'_, '_>,
+    ) -> bool {
+        let envelope = self.envelope();
         let is_of_trouble = matches!(kind, ReportKind::Failed | ReportKind::Delayed { .. });
         let is_bounce = || envelope.reverse_path.is_empty() && self.is_forwarded(cx);
         report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()

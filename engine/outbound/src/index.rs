@@ -14,12 +14,13 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use core::ops::Bound;
 
 use machine::{Instant, Micros};
 use relay::schedule::LIFETIME;
-use store::AccountId;
+use store::{AccountId, Uid};
 
 use super::waiting::{Place, WaitingEntries};
 
@@ -29,12 +30,21 @@ mod tests;
 /// The number of last results that are remembered, and the most bytes of each.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
+/// The most by which the UIDs of one message's entries are expected to differ. The entries of a
+/// message from SMTP follow each other, and those of a webmail message nearly so.
+const SPREAD: u32 = 256;
+/// An entry that is due this soon is about to be tried.
+const SOON: Micros = Micros::from_secs(10);
 /// The shortest time for which an entry of an earlier life is tried, even if its date makes it old.
 const DAY: Micros = Micros::from_secs(24 * 3600);
 
 /// A domain, by a keyed hash of its name in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct DomainMark(pub(super) NonZeroU64);
+
+/// A message, by a keyed hash of its envelope and header.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct MessageMark(pub(super) NonZeroU64);
 
 /// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +59,8 @@ pub(super) enum State {
     Held,
     /// A change that an administrator has asked for is on its way to the disk.
     Ordered,
+    /// A report about the entry is stored. The entry is due, and its recipients are to be marked.
+    Reported,
     /// The entry has an unreadable head, or was found by a rebuild. An administrator can only
     /// delete it.
     LeftAlone,
@@ -60,6 +72,10 @@ pub(super) struct EntryStatus {
     pub(super) state: State,
     /// The domain of its recipients, once the entry was read.
     pub(super) domain: Option<DomainMark>,
+    /// The message of the entry, if it has several entries and this one was read.
+    message: Option<MessageMark>,
+    /// The time until which a report of a delay waits for other entries of the message.
+    delay_report_due: Option<Instant>,
     /// The number of attempts.
     pub(super) tries: u16,
     /// The time at which the entry arrived, if it arrived in this life.
@@ -105,6 +121,8 @@ impl QueueIndex {
             new.insert(EntryStatus {
                 state: State::Ordered,
                 domain: None,
+                message: None,
+                delay_report_due: None,
                 tries: 0,
                 arrived: None,
                 held_until: None,
@@ -144,6 +162,7 @@ impl QueueIndex {
         self.state_left(place, before);
         match state {
             State::Waits(at) => self.waiting.insert(at, place),
+            State::Reported => self.waiting.insert(Instant::START, place),
             State::Held => self.held += 1,
             State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
         }
@@ -161,6 +180,7 @@ impl QueueIndex {
     fn state_left(&mut self, place: Place, before: State) {
         match before {
             State::Waits(at) => self.waiting.remove(at, place),
+            State::Reported => self.waiting.remove(Instant::START, place),
             State::Held => self.held -= 1,
             State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
         }
@@ -171,6 +191,56 @@ impl QueueIndex {
         if let Some(status) = self.entries.get_mut(&place) {
             status.domain = Some(domain);
         }
+    }
+
+    /// Sets the message of an entry.
+    pub(super) fn set_message(&mut self, place: Place, message: MessageMark) {
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.message = Some(message);
+        }
+    }
+
+    /// The time until which the report of a delay waits for other entries of the message: `due`, or
+    /// an earlier time at which it began to wait.
+    pub(super) fn delay_report_due(&mut self, place: Place, due: Instant) -> Instant {
+        let status = self.entries.get_mut(&place);
+        status.map_or(due, |status| *status.delay_report_due.get_or_insert(due))
+    }
+
+    /// The message of an entry, if it has several entries and this one was read.
+    pub(super) fn message(&self, place: Place) -> Option<MessageMark> {
+        self.entries.get(&place)?.message
+    }
+
+    /// The entries with UIDs close to that of the entry at `place`, without that entry itself.
+    fn near(&self, place: Place) -> impl Iterator<Item = (Place, EntryStatus)> {
+        let (account, Uid(uid)) = place;
+        let from = (account, Uid(uid.saturating_sub(SPREAD)));
+        let to = (account, Uid(uid.saturating_add(SPREAD)));
+        let all = self.entries.range(from..=to).map(|(place, status)| (*place, *status));
+        all.filter(move |(other, _)| *other != place)
+    }
+
+    /// The other entries of the message with an entry at `place`, as far as they were read.
+    pub(super) fn of_message(
+        &self,
+        message: MessageMark,
+        place: Place,
+    ) -> Vec<(Place, EntryStatus)> {
+        self.near(place).filter(|(_, status)| status.message == Some(message)).collect()
+    }
+
+    /// Whether another entry of the message with an entry at `place` may be about to be tried. The
+    /// message of an entry that was not read is unknown.
+    pub(super) fn has_untried(&self, message: MessageMark, place: Place, now: Instant) -> bool {
+        let is_untried = |state| match state {
+            State::UnderWay | State::Behind => true,
+            State::Waits(at) => at <= now + SOON,
+            State::Held | State::Ordered | State::Reported | State::LeftAlone => false,
+        };
+        self.near(place).any(|(_, status)| {
+            status.message.is_none_or(|other| other == message) && is_untried(status.state)
+        })
     }
 
     /// Counts an attempt.

@@ -22,6 +22,7 @@
 //! | `authentic` | whether a forwarded message came from its sender |
 //! | `sealing` | the ARC set of a forwarded message |
 //! | `reports` | reports to senders: failure, success, delay |
+//! | `joint_reports`, `waiting_failures` | one report for all recipients of a message |
 //! | `unreadable` | an entry with a head that cannot be read |
 //! | `destination_route` | the hosts of a destination, one after the other |
 //! | `host`, `tls_policy` | a host, and the TLS that its domain demands |
@@ -76,6 +77,7 @@ mod forwarding;
 mod head;
 mod host;
 mod index;
+mod joint_reports;
 mod listing;
 mod local_delivery;
 mod opening;
@@ -93,6 +95,7 @@ mod tls_policy;
 mod tls_statistics;
 mod unreadable;
 mod waiting;
+mod waiting_failures;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -382,7 +385,7 @@ fn step_one(
         let place = attempt.place();
         let follower = attempt.follower(&mut AttemptCx { frame, place, queue, parts });
         queue.deadlines.cancel(frame);
-        queue.ended(attempt.ended(next));
+        queue.ended(attempt.ended(next), parts.turn.now);
         let Some(follower) = follower else { return };
         let (place, connection) = (follower.place(), follower.connection());
         queue.take_up(place);

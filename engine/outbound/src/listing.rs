@@ -43,6 +43,7 @@ fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
     match state {
         State::Waits(at) if at <= now => QueueState::Next,
         State::Waits(at) => QueueState::Waits(UnixTime(wall.0.saturating_add(at.since(now).0))),
+        State::Reported => QueueState::Next,
         State::Behind => QueueState::Behind,
         State::UnderWay => QueueState::UnderWay,
         State::Held | State::Ordered => QueueState::Held,

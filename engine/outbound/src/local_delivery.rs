@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use shards::DeliveryHandle;
-use store::{Recipient, Refusal};
+use store::{Recipient, Refusal, SentId};
 
 use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
@@ -52,6 +52,18 @@ impl LocalDelivery {
     ) -> Result<(), Refusal> {
         self.under_way = Some(cx.parts.store.begin(&[recipient])?);
         Ok(())
+    }
+
+    /// Lets the delivery that has begun stand for further deliveries with these origins.
+    pub(super) fn stand_for(
+        &mut self,
+        origins: &[SentId],
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<(), Refusal> {
+        match self.under_way {
+            Some(delivery) if !origins.is_empty() => cx.parts.store.stand_for(delivery, origins),
+            _ => Ok(()),
+        }
     }
 
     /// Sets the content of the delivery that has begun: the first bytes, and the content that

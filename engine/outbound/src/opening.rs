@@ -8,6 +8,7 @@ use super::attempt_context::AttemptCx;
 use super::entry::{self, Entry, OpenedEntry, has_shown_header};
 use super::forwarding::arrival;
 use super::head::{self, EntryExtent, EntryHead};
+use super::state::Queue;
 
 /// Opens an entry of which `beginning` was read.
 pub(super) fn open(
@@ -31,7 +32,10 @@ pub(super) fn open(
         return OpenedEntry::Partial;
     }
     // The record of the entry may name a recipient that the envelope does not have.
-    let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message) else {
+    let store = &cx.parts.store.own.store;
+    let head = beginning.get(signatures..message_at).unwrap_or_default();
+    let mark = |header: &[u8]| Queue::mark_of_message(&[head, header].concat(), store);
+    let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message, mark) else {
         return OpenedEntry::Unreadable;
     };
     let domain = domain_of(entry.address(0));

@@ -1,9 +1,10 @@
 //! Reports to the sender of a message: that a recipient does not get it, that a recipient has it,
 //! or that delivery is delayed.
 //!
-//! A failure or success report is about one recipient. It has its own origin (`arrivals`), so it is
-//! delivered only once. A delay report is about all recipients of an entry that do not have the
-//! message yet. Reports go into the inbox of the account that sent the message, whichever of its
+//! A failure report is about all recipients of a message that fail together, and a delay report
+//! about all that do not have the message yet (`joint_reports`). A success report is about one
+//! recipient. Each has an origin for each of these recipients (`arrivals`), so it is delivered only once.
+//! Reports go into the inbox of the account that sent the message, whichever of its
 //! addresses is the reverse path. A report about a forwarded message goes to the sender, if the
 //! sender is authenticated. Otherwise it goes into the inbox of the account that forwards the
 //! message. That account also gets the reports about bounces, which have no sender (`forwarding`).
@@ -17,15 +18,15 @@ use alloc::vec::Vec;
 
 use dns::Name;
 use relay::report::{self, RecipientReport, Report, ReportKind, ReportTo, Returned};
-use relay::{Enhanced, Reply, Return};
-use store::Refusal;
+use relay::{Enhanced, OutgoingRecipient, Reply, Return};
+use store::{OutboxEntry, Refusal};
 
 use super::attempt_context::AttemptCx;
 use super::entry::Entry;
 use super::failure::FailureReason;
 use super::forwarding::account_address;
 use super::reader::EntryReader;
-use super::round::Round;
+use super::round::{JoinedEntry, JoinedRecipients, Round};
 use super::stages::bits;
 
 /// The size in bytes of the largest message that is returned as a whole.
@@ -34,12 +35,15 @@ const RETURNED_OCTETS_MAX: u32 = 1 << 20;
 /// The status for a message that was relayed to a host that sends no reports (RFC 3886).
 const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 
+/// The status for a recipient of a joined entry that is delayed. Only the reason is remembered.
+const DELAYED: Enhanced = Enhanced { class: 4, subject: 0, detail: 0 };
+
 /// The status for a message that was delivered.
 const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
 
 /// The part of a report about one recipient.
 struct ReportedRecipient<'a> {
-    bit: u8,
+    recipient: &'a OutgoingRecipient,
     status: Enhanced,
     /// The reason, without a full stop.
     words: String,
@@ -49,9 +53,13 @@ struct ReportedRecipient<'a> {
 
 impl<'a> ReportedRecipient<'a> {
     /// The part about a recipient that does not get the message, with the reason.
-    fn of(bit: u8, why: &'a FailureReason, class: u8) -> ReportedRecipient<'a> {
+    fn of(
+        recipient: &'a OutgoingRecipient,
+        why: &'a FailureReason,
+        class: u8,
+    ) -> ReportedRecipient<'a> {
         ReportedRecipient {
-            bit,
+            recipient,
             status: why.status(class),
             words: why.words(),
             host: why.host(),
@@ -72,10 +80,18 @@ impl ReportWriter<'_> {
     /// the end of the report, which follows the message.
     pub(super) fn report(
         &self,
-        bit: u8,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<(Vec<u8>, Option<Vec<u8>>), Refusal> {
-        let why = self.round.why_failed(bit).ok_or(Refusal::NoSuchMessage)?;
+        let mut all = Vec::new();
+        for (bit, why) in self.round.failed() {
+            all.push(ReportedRecipient::of(self.recipient(*bit)?, why, 5));
+        }
+        for JoinedEntry { record, recipients, .. } in self.round.joined() {
+            let JoinedRecipients::Failed(failed) = recipients else { continue };
+            for (bit, why) in failed {
+                all.push(ReportedRecipient::of(self.joined_recipient(record, *bit)?, why, 5));
+            }
+        }
         let envelope = self.entry.envelope();
         let script = (envelope.returned == Some(Return::Full)).then_some(envelope.script);
         let goes_back =
@@ -84,13 +100,26 @@ impl ReportWriter<'_> {
         let (mut text, mut end) = (Vec::new(), Vec::new());
         let secret = self.write(
             ReportKind::Failed,
-            &[ReportedRecipient::of(bit, why, 5)],
+            &all,
             script.map_or(Returned::Header, Returned::Whole),
             cx,
             &mut text,
         )?;
         report::write_end(secret, &mut end);
         Ok((text, script.map(|_| end)))
+    }
+
+    fn recipient(&self, bit: u8) -> Result<&OutgoingRecipient, Refusal> {
+        self.entry.recipient(bit).ok_or(Refusal::NoSuchMessage)
+    }
+
+    /// The recipient with this bit in a joined entry, which has this record.
+    fn joined_recipient(
+        &self,
+        record: &OutboxEntry,
+        bit: u8,
+    ) -> Result<&OutgoingRecipient, Refusal> {
+        self.entry.of_message(record).get(usize::from(bit)).ok_or(Refusal::NoSuchMessage)
     }
 
     /// The success report: that a local recipient has the message, or that a remote host has it.
@@ -111,7 +140,7 @@ impl ReportWriter<'_> {
         let mut text = Vec::new();
         self.write(
             kind,
-            &[ReportedRecipient { bit, status, words, host, reply }],
+            &[ReportedRecipient { recipient: self.recipient(bit)?, status, words, host, reply }],
             Returned::Header,
             cx,
             &mut text,
@@ -126,14 +155,27 @@ impl ReportWriter<'_> {
         let done = cx.record().map_or(0, |record| record.done(entry.packing()));
         let waiting = bits(entry.all() & !done).filter(|bit| entry.wants_report(*bit, kind, cx));
         let why = |bit| round.why_later(bit).unwrap_or(&FailureReason::Busy);
-        let all: Vec<ReportedRecipient<'_>> =
-            waiting.map(|bit| ReportedRecipient::of(bit, why(bit), 4)).collect();
+        let mut all = Vec::new();
+        for bit in waiting.filter(|bit| round.not_failed(1 << bit) != 0) {
+            all.push(ReportedRecipient::of(self.recipient(bit)?, why(bit), 4));
+        }
+        for JoinedEntry { place, record, recipients, .. } in round.joined() {
+            let JoinedRecipients::Delayed(delayed) = recipients else { continue };
+            let busy = || FailureReason::Busy.words();
+            let words = cx.queue.index.words(*place).map_or_else(busy, String::from);
+            for bit in bits(*delayed) {
+                let recipient = self.joined_recipient(record, bit)?;
+                let (status, words) = (DELAYED, words.clone());
+                all.push(ReportedRecipient { recipient, status, words, host: None, reply: None });
+            }
+        }
         let mut text = Vec::new();
         self.write(kind, &all, Returned::Header, cx, &mut text)?;
         Ok(text)
     }
 
-    /// Writes a report. It contains the part of the message that `returned` says. Returns the secret in the boundary of its parts.
+    /// Writes a report. It contains the part of the message that `returned` says. Returns the
+    /// secret in the boundary of its parts.
     fn write(
         &self,
         kind: ReportKind,
@@ -151,17 +193,16 @@ impl ReportWriter<'_> {
         let queue_id = cx.queue.queue_ids.draw();
         let hostname = cx.queue.config.hostname();
         let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
-        let mut recipients: Vec<RecipientReport<'_>> = Vec::new();
-        for ReportedRecipient { bit, status, words, host, reply } in all {
-            let recipient = entry.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
-            recipients.push(RecipientReport {
+        let recipients: Vec<RecipientReport<'_>> = all
+            .iter()
+            .map(|ReportedRecipient { recipient, status, words, host, reply }| RecipientReport {
                 recipient,
                 status: *status,
                 words,
                 reply: *reply,
                 host: host.as_deref(),
-            });
-        }
+            })
+            .collect();
         let secret = u128::from_le_bytes(cx.parts.store.own.store.secret(queue_id.as_bytes()));
         let report = Report {
             kind,

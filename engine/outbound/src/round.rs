@@ -6,14 +6,17 @@
 //!   round: [`Round::open`] leaves it out.
 //! - A result is in `to_mark` until it is durable. Nothing else begins before that time.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use machine::Instant;
 use relay::schedule::NextTry;
-use store::{EntryChange, Refusal};
+use store::{EntryChange, OutboxEntry, Refusal};
 
 use super::failure::FailureReason;
+use super::index::State;
 use super::stages::{Acceptance, DeliveryKind, DeliveryResult, Reporter};
+use super::waiting::Place;
+use super::waiting_failures::Failures;
 
 /// The results for the recipients. Each recipient is known by its bit: its position in the
 /// envelope.
@@ -26,7 +29,15 @@ pub(super) struct Round {
     /// Recipients that may get the message in a later round, with the reason for the delay.
     later: Vec<(u8, FailureReason)>,
     /// Recipients that cannot get the message, with the reason. Each must be reported.
-    failed: VecDeque<(u8, FailureReason)>,
+    failed: Failures,
+    /// The time at which failed recipients are reported, if they have waited for others.
+    failures_due: Option<Instant>,
+    /// Failed recipients that wait to be reported together with others.
+    waiting_failures: u16,
+    /// The time until which a report waits for other entries of the message.
+    report_due: Option<Instant>,
+    /// Other entries of the message that the report under way is about.
+    joined: Vec<JoinedEntry>,
     /// Remote recipients that must be reported as successful. Their hosts have accepted the message
     /// since the core began to serve.
     taken: Vec<(u8, Acceptance)>,
@@ -36,6 +47,24 @@ pub(super) struct Round {
     has_no_room: bool,
     /// Whether a part of the entry could not be read in this round.
     is_damaged: bool,
+}
+
+/// An entry that a report joins.
+pub(super) struct JoinedEntry {
+    pub(super) place: Place,
+    pub(super) record: OutboxEntry,
+    /// The recipients that the report names.
+    pub(super) recipients: JoinedRecipients,
+    /// The state of the entry before it was joined.
+    pub(super) before: State,
+}
+
+/// The recipients of a joined entry that a report names.
+pub(super) enum JoinedRecipients {
+    /// Recipients that do not get the message.
+    Failed(Failures),
+    /// The bits of recipients that do not have it yet.
+    Delayed(u16),
 }
 
 impl Round {
@@ -58,7 +87,7 @@ impl Round {
 
     /// Records that a recipient does not get the message.
     pub(super) fn fail(&mut self, bit: u8, why: FailureReason) {
-        self.failed.push_back((bit, why));
+        self.failed.push((bit, why));
     }
 
     /// Records that a local delivery is durable.
@@ -68,14 +97,69 @@ impl Round {
                 self.failed.retain(|(failed, _)| *failed != bit);
                 self.to_mark.done(bit);
             }
-            DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => {
-                self.failed.retain(|(failed, _)| *failed != bit);
-                self.taken.retain(|(taken, _)| *taken != bit);
-                self.to_mark.done_and_reported(bit);
+            DeliveryKind::FailureReport(_) => {
+                core::mem::take(&mut self.failed).iter().for_each(|(bit, _)| self.reported(*bit));
             }
+            DeliveryKind::SuccessReport(bit) => self.reported(bit),
             DeliveryKind::DelayReport => self.to_mark.delay_reported(),
             DeliveryKind::Notice => self.to_mark.damage_reported(),
         }
+    }
+
+    /// Records that a recipient needs no report any more.
+    pub(super) fn reported(&mut self, bit: u8) {
+        self.failed.retain(|(failed, _)| *failed != bit);
+        self.taken.retain(|(taken, _)| *taken != bit);
+        self.to_mark.done_and_reported(bit);
+    }
+
+    /// Records that the failed recipients wait until `due` to be reported together with others.
+    pub(super) fn failures_wait(&mut self, due: Instant) {
+        let bits = self.failed_bits().into_iter().fold(0, |bits, bit| bits | 1 << bit);
+        self.defer |= bits;
+        self.waiting_failures |= bits;
+        self.failed.clear();
+        self.wait_until(due);
+    }
+
+    /// Records that a report waits until `due`.
+    pub(super) fn wait_until(&mut self, due: Instant) {
+        self.report_due = Some(self.report_due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// Records the time at which recipients that waited to be reported are due.
+    pub(super) fn failures_are_due(&mut self, due: Instant) {
+        self.failures_due = Some(due);
+    }
+
+    /// The time at which the failed recipients are due, if they have waited already.
+    pub(super) fn failures_due(&self) -> Option<Instant> {
+        self.failures_due
+    }
+
+    /// The time until which a report waits.
+    pub(super) fn report_due(&self) -> Option<Instant> {
+        self.report_due
+    }
+
+    /// The bits of `recipients` that have not failed.
+    pub(super) fn not_failed(&self, recipients: u16) -> u16 {
+        recipients & !self.waiting_failures
+    }
+
+    /// Adds an entry to those that the report under way is about.
+    pub(super) fn join(&mut self, entry: JoinedEntry) {
+        self.joined.push(entry);
+    }
+
+    /// The other entries of the message that the report under way is about.
+    pub(super) fn joined(&self) -> &[JoinedEntry] {
+        &self.joined
+    }
+
+    /// Takes these entries.
+    pub(super) fn take_joined(&mut self) -> Vec<JoinedEntry> {
+        core::mem::take(&mut self.joined)
     }
 
     /// Defers recipients to a later round.
@@ -83,10 +167,10 @@ impl Round {
         self.defer |= recipients;
     }
 
-    /// Defers a recipient, and its failure report, to a later round.
-    pub(super) fn defer_one(&mut self, bit: u8) {
-        self.defer |= 1 << bit;
-        self.failed.retain(|(failed, _)| *failed != bit);
+    /// Defers the failed recipients, and the report about them, to a later round.
+    pub(super) fn defer_failed(&mut self) {
+        self.failed_bits().into_iter().for_each(|bit| self.defer |= 1 << bit);
+        self.failed.clear();
     }
 
     /// Defers the delay report to a later round.
@@ -120,14 +204,14 @@ impl Round {
         self.to_mark = EntryChange::default();
     }
 
-    /// The first recipient with a failure that must be reported.
-    pub(super) fn first_failed(&self) -> Option<u8> {
-        self.failed.front().map(|(bit, _)| *bit)
+    /// The recipients that do not get the message, with the reasons.
+    pub(super) fn failed(&self) -> &Failures {
+        &self.failed
     }
 
-    /// Why a recipient does not get the message.
-    pub(super) fn why_failed(&self, bit: u8) -> Option<&FailureReason> {
-        self.failed.iter().find(|(failed, _)| *failed == bit).map(|(_, why)| why)
+    /// The bits of these recipients.
+    pub(super) fn failed_bits(&self) -> Vec<u8> {
+        self.failed.iter().map(|(bit, _)| *bit).collect()
     }
 
     /// Why a recipient was deferred.

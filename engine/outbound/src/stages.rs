@@ -61,11 +61,11 @@ pub(super) enum DeliveryKind {
     Message(u8, AccountId),
     /// The message, into the outbox, for a forwarding address.
     Forward(u8),
-    /// The report that a recipient does not get the message.
+    /// The report about all recipients that do not get the message. This is the first of them.
     FailureReport(u8),
     /// The report that a recipient, or the recipient's host, has the message.
     SuccessReport(u8),
-    /// The report that delivery is delayed, for all recipients that wait.
+    /// The report that delivery is delayed, about all recipients that wait.
     DelayReport,
     /// The notice that the entry cannot be read.
     Notice,

@@ -18,9 +18,10 @@ use tasks::{DelayQueue, FrameId};
 
 use super::calls::CoreDestinations;
 use super::context::Config;
-use super::index::{DomainMark, QueueIndex, State};
+use super::index::{DomainMark, MessageMark, QueueIndex, State};
 use super::shares::{ATTEMPTS_MAX, Shares};
 use super::waiting::{Place, Turns};
+use super::waiting_failures::WaitingFailures;
 use super::{entry, smarthosts};
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub(super) struct Queue {
     again_at: Instant,
     pub(super) calls: CoreDestinations,
     pub(super) tally: Tally,
+    pub(super) failures: WaitingFailures,
     /// By destination, the entries that wait until an attempt there ends.
     pub(super) behind: BTreeMap<String, Turns>,
     /// Entries that waited behind a destination that is down now. They are to be made due again.
@@ -92,6 +94,7 @@ impl Queue {
             again_at: now,
             calls: CoreDestinations::default(),
             tally: Tally::default(),
+            failures: WaitingFailures::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),
             must_list_outboxes: false,
@@ -241,6 +244,12 @@ impl Queue {
         self.index.set_domain(place, Queue::mark_of(domain, store));
     }
 
+    /// The mark of a message: a keyed hash of its envelope and header.
+    pub(super) fn mark_of_message(head: &[u8], store: &Store) -> MessageMark {
+        let hash = u128::from_le_bytes(store.secret(head)) as u64;
+        MessageMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
+    }
+
     /// The mark of a domain: a keyed hash of its name.
     pub(super) fn mark_of(domain: &str, store: &Store) -> DomainMark {
         let hash = u128::from_le_bytes(store.secret(domain.as_bytes())) as u64;
@@ -278,12 +287,13 @@ impl Queue {
     }
 
     /// Frees the place of the acting attempt, which is over, and sets the state of its entry.
-    pub(super) fn ended(&mut self, ended: AttemptOutcome) {
+    pub(super) fn ended(&mut self, ended: AttemptOutcome, now: Instant) {
         let AttemptOutcome { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
         if let Some(words) = words {
             self.index.remember_result(place, words);
         }
+        let message = self.index.message(place);
         let has_tried_none =
             matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
         match (next, destination_try) {
@@ -299,6 +309,30 @@ impl Queue {
         }
         if has_tried_none {
             self.let_others_try();
+        }
+        if let Some(message) = message {
+            self.let_report_begin(message, place, now);
+        }
+    }
+
+    /// Makes an entry with failures that wait due, if no other entry of the message is about to be
+    /// tried. `place`: an entry of the message.
+    fn let_report_begin(&mut self, message: MessageMark, place: Place, now: Instant) {
+        let Queue { failures, index, .. } = self;
+        let waits = |place: &Place| {
+            index.of(*place).is_some_and(|status| matches!(status.state, State::Waits(_)))
+        };
+        if let Some(first) = failures.entries(message).find(waits)
+            && !index.has_untried(message, place, now)
+        {
+            index.set(first, State::Waits(Instant::START));
+        }
+    }
+
+    /// Drops the failures of an entry that wait, because an administrator changes the entry.
+    pub(super) fn forget_failures(&mut self, place: Place) {
+        if let Some(message) = self.index.message(place) {
+            self.failures.take(message, place);
         }
     }
 

@@ -7,8 +7,8 @@
 //! - A reply's text has no control characters, so it stays on one line of a report or a page. Text
 //!   that is not UTF-8 is guessed. A header field escapes what is not ASCII (`report`).
 //!
-//! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2, RFC 6531 section
-//! 3.7.4.2 (UTF-8 in replies).
+//! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2, RFC
+//! 6531 section 3.7.4.2 (UTF-8 in replies).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -54,7 +54,8 @@ pub struct Reply {
     pub code: u16,
     /// The enhanced status code, if the reply has one with the first digit of `code`.
     pub enhanced: Option<Enhanced>,
-    /// The text: its lines with a space between them, without control characters, at most 512 bytes.
+    /// The text: its lines with a space between them, without control characters, at most 512
+    /// bytes.
     pub text: String,
 }
 
@@ -174,7 +175,9 @@ impl ReplyReader {
 /// The words of a line. A line that was cut may end within a character, which is left out.
 fn decoded(words: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(words) {
-        Err(error) if error.error_len().is_none() && words.len() + CODE_BYTES >= LINE_KEPT_BYTES => {
+        Err(error)
+            if error.error_len().is_none() && words.len() + CODE_BYTES >= LINE_KEPT_BYTES =>
+        {
             message::guess(words.get(..error.valid_up_to()).unwrap_or_default())
         }
         _ => message::guess(words),

@@ -235,7 +235,8 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
 fn write_words(report: &Report<'_>, out: &mut String) {
     let (message, done) = report.reader.words();
     let subject = report.subject();
-    let message = &*subject.map_or(message.into(), |subject| [message, " \"", &subject, "\""].concat());
+    let message =
+        &*subject.map_or(message.into(), |subject| [message, " \"", &subject, "\""].concat());
     let until;
     let (before, after) = match (report.kind, report.reader) {
         (ReportKind::Failed, ReportTo::Sender) => (

@@ -120,6 +120,16 @@ impl ShardedStore {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }
 
+    /// As [`store::Store::stand_for`], for an account of this core.
+    pub fn stand_for(
+        &mut self,
+        delivery: DeliveryHandle,
+        origins: &[SentId],
+    ) -> Result<(), Refusal> {
+        let DeliveryHandle::Local(local) = delivery else { return Err(Refusal::NoSuchDelivery) };
+        self.own.store.stand_for(local, origins)
+    }
+
     /// The GUID for a message's first recipient, if this core owns all recipients.
     pub fn guid(&self, delivery: DeliveryHandle) -> Option<Guid> {
         if let DeliveryHandle::Local(local) = delivery { self.own.store.guid(local) } else { None }

@@ -19,11 +19,12 @@ use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, Summarizer
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
+use crate::notes::{self, ARRIVALS_OF_MESSAGE_MAX};
 use crate::outcome::Refusal;
 use crate::parts::StoreParts;
 use crate::pending::Awaiting;
 use crate::segments::Want;
-use crate::types::{Closing, HeadSize, Limits, OUTBOX, Recipient};
+use crate::types::{Closing, HeadSize, Limits, OUTBOX, Recipient, SentId};
 use crate::writing::allocate;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -59,6 +60,8 @@ struct Delivery {
     expect: Expect,
     recipients: Vec<Recipient>,
     guids: Vec<u64>,
+    /// The origins of further messages for which this one stands.
+    stands_for: Vec<SentId>,
     /// The chunk that is being filled: space for a header, then octets.
     staging: Option<Box<[u8]>>,
     length: usize,
@@ -97,6 +100,7 @@ impl Delivery {
             core::mem::take(&mut self.pages),
             core::mem::take(&mut self.last_pages),
             core::mem::take(&mut self.summary),
+            core::mem::take(&mut self.stands_for),
         );
         *self = Delivery {
             recipients: lists.0,
@@ -104,6 +108,7 @@ impl Delivery {
             pages: lists.2,
             last_pages: lists.3,
             summary: lists.4,
+            stands_for: lists.5,
             ..Delivery::default()
         };
         self.recipients.clear();
@@ -111,6 +116,7 @@ impl Delivery {
         self.pages.clear();
         self.last_pages.clear();
         self.summary.clear();
+        self.stands_for.clear();
     }
 }
 
@@ -194,6 +200,27 @@ impl Deliveries {
             self.idle.push(delivery);
             Refusal::Busy
         })
+    }
+
+    /// Sets the messages for which a delivery stands: see [`crate::Store::stand_for`].
+    pub(crate) fn stand_for(
+        &mut self,
+        id: DeliveryId,
+        origins: &[SentId],
+        indexes: &Indexes,
+    ) -> Result<(), Refusal> {
+        let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+        let [recipient] = &*delivery.recipients else {
+            unreachable!("a message that stands for others has one recipient")
+        };
+        let account = indexes.account(recipient.account).ok_or(Refusal::NoSuchAccount)?;
+        origins.iter().try_for_each(|origin| notes::check_arrival(account.notes(), *origin))?;
+        let count = origins.len() + usize::from(recipient.once.is_some());
+        if count > ARRIVALS_OF_MESSAGE_MAX.min(notes::arrivals_left(account.notes())) {
+            return Err(Refusal::TooMany);
+        }
+        delivery.stands_for.extend_from_slice(origins);
+        Ok(())
     }
 
     /// The GUID number of the message for the first recipient.

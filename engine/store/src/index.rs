@@ -300,15 +300,13 @@ impl Index {
             self.note_bytes + bytes(value) - before.map_or(0, |before| bytes(&before));
     }
 
-    /// Removes the note of an arrival, as if the message had never arrived. Returns the key of the
-    /// note.
-    pub(crate) fn take_back_arrival(&mut self, account: AccountId, guid: u64) -> Option<Box<[u8]>> {
-        let mut notes = self.accounts.get(&account)?.notes().iter();
-        let (key, _) =
-            notes.find(|(key, value)| notes::is_arrival(key) && ***value == guid.to_le_bytes())?;
-        let key = key.clone();
-        self.note(account, &key, &[]);
-        Some(key)
+    /// Removes the notes of a message's arrival, as if the message had never arrived. Returns the
+    /// keys of the notes.
+    pub(crate) fn take_back_arrivals(&mut self, account: AccountId, guid: u64) -> Vec<Box<[u8]>> {
+        let known = self.accounts.get(&account);
+        let keys = known.map_or(Vec::new(), |known| notes::arrivals_of(known.notes(), guid));
+        keys.iter().for_each(|key| self.note(account, key, &[]));
+        keys
     }
 
     fn apply_account(&mut self, record: &Record<'_>) {

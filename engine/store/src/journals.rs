@@ -293,13 +293,13 @@ impl Journals {
     /// Gathers the removals of torn messages that are not durable yet.
     pub(crate) fn gather_drops(&mut self, indexes: &mut Indexes) {
         for (number, Shard { gathered, pending, dropped, .. }) in self.shards.iter_mut() {
-            for Dropped { account, mailbox, uid, pages, arrival } in dropped.iter() {
+            for Dropped { account, mailbox, uid, pages, arrivals } in dropped.iter() {
                 let Some(known) = indexes.of_mut(number).mailbox_mut(*account, *mailbox) else {
                     continue;
                 };
                 let modseq = known.next_modseq();
                 record::put_removed(gathered, *account, *mailbox, modseq, &[(*uid, *uid)]);
-                if let Some(key) = arrival {
+                for key in arrivals {
                     record::put_note(gathered, *account, key, &[]);
                 }
                 pending.extend(pages.iter().map(|(page, count)| Pending::Drop(*page, *count)));

@@ -118,7 +118,8 @@ pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use metadata_changes::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use notes::{
-    ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange,
+    ARRIVALS_MAX, ARRIVALS_OF_MESSAGE_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX,
+    NOTES_MAX, NoteChange,
 };
 pub use outbox::{
     EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED,

@@ -9,7 +9,8 @@
 //! - The store itself makes notes of *arrivals*. Such a note makes sure that a message is delivered
 //!   once, even if delivery is attempted several times. The note is written in the group of the
 //!   message that has arrived. Its value is the GUID number of the message. If the message is torn,
-//!   the note is removed with it. Arrivals have their own limit.
+//!   the note is removed with it. Arrivals have their own limit. A message that stands for several
+//!   others, such as one report about several recipients, has a note for each of them.
 
 use crate::outcome::Refusal;
 use crate::record;
@@ -30,6 +31,9 @@ pub const NOTE_BYTES_MAX: usize = 3840;
 /// The most noted arrivals of an account: more than the recipients of one message. Each note is
 /// kept only as long as the sender of the message may try again.
 pub const ARRIVALS_MAX: usize = 128;
+
+/// The most arrivals that one message notes.
+pub const ARRIVALS_OF_MESSAGE_MAX: usize = 64;
 
 /// The prefix and the length of an arrival's key.
 const ARRIVED: &[u8; 8] = b"arrived ";
@@ -73,14 +77,25 @@ pub(crate) fn is_arrival(key: &[u8]) -> bool {
     key.len() == ARRIVAL_KEY && key.starts_with(ARRIVED)
 }
 
+/// The keys of the notes that a message's arrival has made. `guid`: the GUID number of the message.
+pub(crate) fn arrivals_of(notes: &Notes, guid: u64) -> Vec<Box<[u8]>> {
+    let value = guid.to_le_bytes();
+    let of_message = notes.iter().filter(|(key, noted)| is_arrival(key) && ***noted == value);
+    of_message.map(|(key, _)| key.clone()).collect()
+}
+
+/// The number of further arrivals that can be noted.
+pub(crate) fn arrivals_left(notes: &Notes) -> usize {
+    ARRIVALS_MAX.saturating_sub(notes.keys().filter(|key| is_arrival(key)).count())
+}
+
 /// Checks that an arrival can be noted. Errors: `Arrived`; `TooMany` for more than
 /// [`ARRIVALS_MAX`].
 pub(crate) fn check_arrival(notes: &Notes, origin: SentId) -> Result<(), Refusal> {
     if notes.contains_key(&origin.key()[..]) {
         return Err(Refusal::Arrived);
     }
-    let arrivals = notes.keys().filter(|key| is_arrival(key)).count();
-    if arrivals < ARRIVALS_MAX { Ok(()) } else { Err(Refusal::TooMany) }
+    if arrivals_left(notes) > 0 { Ok(()) } else { Err(Refusal::TooMany) }
 }
 
 /// The most bytes of a note, in memory and in a checkpoint.

@@ -146,7 +146,7 @@ impl QueueChange {
             (QueueAction::Delete | QueueAction::Retry, State::Waits(_))
         );
         match (self.action, status.state) {
-            (_, State::Ordered) => self.result.under_way += 1,
+            (_, State::Ordered | State::Reported) => self.result.under_way += 1,
             // A message that is to be forwarded has no envelope yet, so it cannot be changed.
             _ if is_forwarding_entry && !is_left => self.result.under_way += 1,
             (QueueAction::Retry, State::Waits(_)) => {
@@ -173,6 +173,7 @@ impl QueueChange {
 
     /// Adds an entry to the batch. No attempt begins with the entry until the change is made.
     fn take_over(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
+        cx.queue.forget_failures(place);
         cx.queue.index.set(place, State::Ordered);
         self.batch.push(place);
     }

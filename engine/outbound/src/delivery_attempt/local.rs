@@ -8,11 +8,13 @@ use store::{AccountId, Recipient, Refusal};
 
 use crate::attempt_context::AttemptCx;
 use crate::context::OutboundContext;
+use crate::failure::FailureReason;
 use crate::forwarding::reported_to;
+use crate::joint_reports;
 use crate::local_delivery::{FollowingContent, HandoverStep};
 use crate::reports::ReportWriter;
 use crate::sealing::SealProgress;
-use crate::stages::{DeliveryKind, Stage, StepResult};
+use crate::stages::{DeliveryKind, DeliveryResult, Stage, StepResult};
 use crate::unreadable::notice_text;
 
 use super::DeliveryAttempt;
@@ -25,12 +27,13 @@ impl DeliveryAttempt {
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<StepResult, Refusal> {
         if self.is_unwanted_report(kind, cx) {
-            self.delivered_locally(kind);
+            self.delivered_locally(kind, cx);
             return Ok(StepResult::GoesOn);
         }
         let (recipient, above) = self.destination(kind, cx)?;
         let once = Some(kind.origin(cx)?);
         self.delivery.begin(Recipient { once, ..recipient }, cx)?;
+        self.delivery.stand_for(&joint_reports::other_origins(kind, &self.round, cx)?, cx)?;
         let (report, rest) = self.content(kind, cx)?;
         self.delivery.holds([above, report].concat(), rest, &mut self.reader);
         self.stage = Stage::HandOver(kind);
@@ -70,8 +73,8 @@ impl DeliveryAttempt {
             DeliveryKind::Message(..) | DeliveryKind::Forward(_) => {
                 Ok((Vec::new(), FollowingContent::Message(Vec::new())))
             }
-            DeliveryKind::FailureReport(bit) => {
-                let (report, end) = self.reports().report(bit, cx)?;
+            DeliveryKind::FailureReport(_) => {
+                let (report, end) = self.reports().report(cx)?;
                 Ok((report, end.map_or(FollowingContent::Nothing, FollowingContent::Message)))
             }
             DeliveryKind::SuccessReport(bit) => {
@@ -104,14 +107,12 @@ impl DeliveryAttempt {
     /// Whether the delivery is a report that the sender does not want.
     fn is_unwanted_report(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
         match kind {
-            DeliveryKind::FailureReport(bit) => {
-                !self.entry().wants_report(bit, ReportKind::Failed, cx)
-            }
             DeliveryKind::SuccessReport(bit) => {
                 !self.entry().wants_report(bit, ReportKind::Delivered, cx)
             }
             DeliveryKind::Message(..)
             | DeliveryKind::Forward(_)
+            | DeliveryKind::FailureReport(_)
             | DeliveryKind::DelayReport
             | DeliveryKind::Notice => false,
         }
@@ -134,9 +135,21 @@ impl DeliveryAttempt {
         })
     }
 
+    /// Records the result for a local recipient.
+    pub(super) fn settle_here(&mut self, bit: u8, result: DeliveryResult, cx: &AttemptCx<'_, '_>) {
+        self.settle(bit, result, cx);
+        self.stage = Stage::Choose;
+    }
+
+    /// Why the entry cannot be read.
+    pub(super) fn why_unreadable(&self) -> FailureReason {
+        if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }
+    }
+
     /// Notes that a local delivery is durable.
-    pub(super) fn delivered_locally(&mut self, kind: DeliveryKind) {
+    pub(super) fn delivered_locally(&mut self, kind: DeliveryKind, cx: &mut AttemptCx<'_, '_>) {
         self.round.delivered_locally(kind);
+        joint_reports::report_stored(&mut self.round, cx);
         self.stage = Stage::Choose;
     }
 

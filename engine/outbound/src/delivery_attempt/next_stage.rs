@@ -22,6 +22,7 @@ use crate::calls::AttemptAdmission;
 use crate::destination_route::{DestinationRoute, no_host_reached};
 use crate::entry::{self, Entry, EntryKind, RecordedState};
 use crate::failure::FailureReason;
+use crate::joint_reports::{self, ReportStep};
 use crate::stages::{AGAIN, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult, bits};
 use crate::state::DestinationTry;
 use crate::unreadable::NoticeStep;
@@ -77,8 +78,8 @@ impl DeliveryAttempt {
         if let Some(next) = self.next_here(open, cx) {
             return next;
         }
-        if let Some(bit) = self.round.first_failed() {
-            return Stage::BeginDelivery(DeliveryKind::FailureReport(bit));
+        if let Some(next) = self.next_of_failures(cx) {
+            return next;
         }
         if let Some(bit) = bits(self.round.not_deferred(done & !reported)).next() {
             return Stage::BeginDelivery(DeliveryKind::SuccessReport(bit));
@@ -96,8 +97,13 @@ impl DeliveryAttempt {
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
             return self.start_remote_delivery(open, info, cx);
         }
-        if self.is_delay_report_due(waiting, info, record, cx) {
-            return Stage::BeginDelivery(DeliveryKind::DelayReport);
+        if self.is_delay_report_due(self.round.not_failed(waiting), info, record, cx) {
+            let DeliveryAttempt { entry: Some(entry), round, .. } = self else {
+                unreachable!("the entry was not opened")
+            };
+            if joint_reports::next_step_of_delay(entry, round, cx) == ReportStep::Report {
+                return Stage::BeginDelivery(DeliveryKind::DelayReport);
+            }
         }
         let after = match self.next_attempt(cx) {
             NextTry::After(after) => after,
@@ -107,11 +113,25 @@ impl DeliveryAttempt {
             NextTry::GiveUp => AGAIN,
         };
         let at = cx.parts.turn.now + after;
+        let at = self.round.report_due().map_or(at, |until| until.min(at));
         Stage::Over(Some(if let DestinationTry::NotBefore(until) = self.destination_try {
             until.min(at)
         } else {
             at
         }))
+    }
+
+    /// The next stage for the failed recipients. `None`: there are none, or they wait.
+    fn next_of_failures(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
+        let DeliveryAttempt { entry: Some(entry), round, .. } = self else {
+            unreachable!("the entry was not opened")
+        };
+        let first = round.failed_bits().first().copied()?;
+        match joint_reports::next_step(entry, round, cx) {
+            ReportStep::Mark => Some(Stage::Choose),
+            ReportStep::Report => Some(Stage::BeginDelivery(DeliveryKind::FailureReport(first))),
+            ReportStep::Wait => None,
+        }
     }
 
     /// The next stage for an entry that cannot be read.

@@ -130,7 +130,11 @@ fn failure_report_has_text_status_and_header() {
 fn text_of_other_hosts_is_shown_in_utf8() {
     let (recipient, reply) = (
         to(0, "bob@there.test"),
-        Reply { code: 550, enhanced: None, text: "gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}".to_string() },
+        Reply {
+            code: 550,
+            enhanced: None,
+            text: "gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}".to_string(),
+        },
     );
     let words = "the other server refused the message";
     let reported = RecipientReport { reply: Some(&reply), ..rejected(&recipient, words) };
@@ -141,8 +145,13 @@ fn text_of_other_hosts_is_shown_in_utf8() {
         let shown = if subject.starts_with("gr\r") { "gr \u{fc}n" } else { "gr\u{fc}n" };
         let first = std::format!("Your message \"{shown}\" could not be delivered to:\r\n");
         assert!(words.starts_with(&first), "{words}");
-        assert!(words.contains("\r\n    It replied: 550 gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}\r\n"), "{words}");
-        let code = "Diagnostic-Code: smtp; 550 gr\\x{FC}\\x{DF}e \\x{5C}o/ \\x{43D}\\x{435}\\x{442}\r\n";
+        assert!(
+            words
+                .contains("\r\n    It replied: 550 gr\u{fc}\u{df}e \\o/ \u{43d}\u{435}\u{442}\r\n"),
+            "{words}"
+        );
+        let code =
+            "Diagnostic-Code: smtp; 550 gr\\x{FC}\\x{DF}e \\x{5C}o/ \\x{43D}\\x{435}\\x{442}\r\n";
         assert!(status.contains(code) && status.is_ascii(), "{status}");
     }
     for (subject, shown) in [("", "Your message could"), ("X: y", "Your message could")] {

@@ -25,6 +25,8 @@ use tasks::FrameId;
 /// and as many `chunks` records as the largest message needs. Not included: 4 bytes for each chunk
 /// before the last.
 const RECORDS_BYTES: usize = 224;
+/// The bytes of the record of one more note of an arrival.
+const ARRIVAL_BYTES: usize = 60;
 
 impl Deliveries {
     /// Gathers the delivery that has been ready for longest, if that is possible now. Returns
@@ -155,7 +157,9 @@ impl Deliveries {
         let (page, guid) = (Page(*page), *guid);
         let is_last = number + 1 == delivery.recipients.len();
         let shard = account.shard();
-        if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + RECORDS_BYTES) {
+        let notes = delivery.stands_for.len() * ARRIVAL_BYTES;
+        if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + RECORDS_BYTES + notes)
+        {
             return Some(StepProgress::Later);
         }
         let copy = if is_last {
@@ -207,7 +211,7 @@ impl Deliveries {
             let record = QueuedRecord { account, uid: Uid(uid), modseq, entry };
             record::put_queued(parts.journals.gather(shard), &record);
         }
-        if let Some(origin) = once {
+        for origin in once.iter().chain(&delivery.stands_for) {
             record::put_note(
                 parts.journals.gather(shard),
                 account,
@@ -343,5 +347,13 @@ mod tests {
             "{} bytes, {counted} counted",
             out.len()
         );
+        out.clear();
+        record::put_note(
+            &mut out,
+            account,
+            &SentId::of(account, Guid(1)).key(),
+            &1u64.to_le_bytes(),
+        );
+        assert!(out.len() <= ARRIVAL_BYTES, "{} bytes of a note", out.len());
     }
 }

@@ -39,8 +39,8 @@ pub(crate) struct Dropped {
     pub(crate) mailbox: u32,
     pub(crate) uid: u32,
     pub(crate) pages: Vec<(Page, u32)>,
-    /// The key of the note of the message's arrival, if the account had one.
-    pub(crate) arrival: Option<Box<[u8]>>,
+    /// The keys of the notes of the message's arrival.
+    pub(crate) arrivals: Vec<Box<[u8]>>,
 }
 
 impl Replay {
@@ -81,8 +81,8 @@ impl Replay {
                     pages.push((page, count));
                 }
             });
-            let arrival = self.index.take_back_arrival(account, recent.guid);
-            self.dropped.push(Dropped { account, mailbox, uid, pages, arrival });
+            let arrivals = self.index.take_back_arrivals(account, recent.guid);
+            self.dropped.push(Dropped { account, mailbox, uid, pages, arrivals });
             let damage = Damage::Torn(account, Uid(uid));
             self.findings.push(Finding { sector: page.sector(), damage });
         }

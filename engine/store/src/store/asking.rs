@@ -8,6 +8,7 @@ use crate::delivery::DeliveryId;
 use crate::finding::{Finding, Names};
 use crate::index_shares::IndexShare;
 use crate::mailbox::Mailbox;
+use crate::notes;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::parts::StoreParts;
@@ -160,6 +161,12 @@ impl Store {
         known.is_some_and(|known| known.notes().contains_key(&origin.key()[..]))
     }
 
+    /// The number of arrivals that can still be noted for an account.
+    pub fn arrivals_left(&self, account: AccountId) -> usize {
+        let known = self.parts.indexes.account(account);
+        known.map_or(0, |known| notes::arrivals_left(known.notes()))
+    }
+
     /// The counters of a mailbox.
     pub fn mailbox(&self, account: AccountId, mailbox: MailboxId) -> Option<MailboxInfo> {
         self.known(account, mailbox).map(Mailbox::info)
@@ -288,6 +295,15 @@ impl Store {
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)
+    }
+
+    /// Lets a message that is delivered to one recipient stand for further messages with these
+    /// origins. They count as arrived together with it, as the origin in `once` does.
+    ///
+    /// Errors: `Arrived` if one of them has arrived; `TooMany` for more than
+    /// [`crate::ARRIVALS_OF_MESSAGE_MAX`], or more than [`Store::arrivals_left`].
+    pub fn stand_for(&mut self, id: DeliveryId, origins: &[SentId]) -> Result<(), Refusal> {
+        self.deliveries.stand_for(id, origins, &self.parts.indexes)
     }
 
     /// The GUID that the first recipient's message will have.

@@ -7,6 +7,7 @@ use crate::outcome::{Outcome, Refusal};
 use crate::types::{AccountId, DRAFTS, Flags, Guid, Recipient, SENT, SentId};
 use crate::{ARRIVALS_MAX, NOTES_MAX, NoteChange};
 use alloc::format;
+use alloc::vec::Vec;
 
 fn origin(of: AccountId, number: u128) -> SentId {
     SentId::of(of, Guid(number))
@@ -88,6 +89,78 @@ fn repeated_message_is_there_once_after_a_cut_anywhere() {
         );
         assert!(ends.borrow().iter().all(|count| *count > 20), "{ends:?}");
     }
+}
+
+impl Rig {
+    /// Delivers a message to Ada that stands for three origins.
+    fn deliver_for_three(&mut self, ada: AccountId, octets: &[u8]) -> Result<(), Refusal> {
+        let delivery = self.store.begin(&[once(ada, origin(ada, 7))])?;
+        let others = [8, 9].map(|number| origin(ada, number));
+        if let Err(refusal) = self.store.stand_for(delivery, &others) {
+            self.store.abort(delivery);
+            return Err(refusal);
+        }
+        self.append(delivery, octets)?;
+        let (_, continuation) = self.continuation();
+        self.store.commit(delivery, NOW, continuation)
+    }
+}
+
+/// A message that stands for three others arrives with all three notes or with none, also if the
+/// record is durable but the message is torn.
+#[test]
+fn message_for_several_origins_arrives_for_all_or_none() {
+    for length in [1500, 40_000] {
+        let mut rig = Rig::new(4 * MIB);
+        let ada = rig.create("ada@example.org");
+        let octets = body(2, length);
+        let mut ends = [0, 0];
+        let ends = core::cell::RefCell::new(&mut ends);
+        at_every_point(
+            rig,
+            |rig| {
+                rig.deliver_for_three(ada, &octets).unwrap();
+                rig.store.turn_ended();
+                rig.exchange();
+            },
+            |rig, acknowledged| {
+                for cut in [None, Some(Cut::Prefix(0))] {
+                    let again = Rig::on(rig.disk.clone());
+                    let mut again = if let Some(cut) = cut { again.cut(cut) } else { again };
+                    let was_there = !again.list(ada).is_empty();
+                    assert!(was_there || !acknowledged);
+                    ends.borrow_mut()[usize::from(was_there)] += 1;
+                    for number in 7..10 {
+                        assert_eq!(again.store.has_arrived(ada, origin(ada, number)), was_there);
+                    }
+                    let repeated = again.deliver_for_three(ada, &octets);
+                    assert_eq!(repeated, if was_there { Err(Refusal::Arrived) } else { Ok(()) });
+                }
+            },
+        );
+        assert!(ends.borrow().iter().all(|count| *count > 20), "{ends:?}");
+    }
+}
+
+#[test]
+fn origins_of_one_message_are_bounded() {
+    let mut rig = Rig::new(16 * MIB);
+    let ada = rig.create("ada@example.org");
+    let others = |count: u128| (1..=count).map(|number| origin(ada, number)).collect::<Vec<_>>();
+    let most = crate::ARRIVALS_OF_MESSAGE_MAX as u128 - 1;
+    for (count, result) in [(most + 1, Err(Refusal::TooMany)), (most, Ok(()))] {
+        let delivery = rig.store.begin(&[once(ada, origin(ada, 0))]).unwrap();
+        assert_eq!(rig.store.stand_for(delivery, &others(count)), result);
+        rig.store.abort(delivery);
+    }
+    for number in 1000..1000 + ARRIVALS_MAX as u128 - most {
+        rig.deliver_to(&[once(ada, origin(ada, number))], &body(1, 100)).unwrap();
+    }
+    assert_eq!(rig.store.arrivals_left(ada) as u128, most);
+    let delivery = rig.store.begin(&[once(ada, origin(ada, 0))]).unwrap();
+    assert_eq!(rig.store.stand_for(delivery, &others(most)), Err(Refusal::TooMany));
+    assert_eq!(rig.store.stand_for(delivery, &[origin(ada, 1000)]), Err(Refusal::Arrived));
+    assert_eq!(rig.store.stand_for(delivery, &others(most - 1)), Ok(()));
 }
 
 #[test]

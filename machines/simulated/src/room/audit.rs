@@ -126,6 +126,17 @@ pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId
     reading.disk
 }
 
+/// The number of arrivals that are noted for an account on a disk.
+///
+/// # Panics
+///
+/// If the disk cannot be opened, or the account does not exist.
+pub fn noted_arrivals(disk: &MemoryDisk, account: &str) -> usize {
+    let reading = DiskReader::open(disk, 0);
+    let account = reading.store.find(account).expect("the account exists");
+    ARRIVALS_MAX - reading.store.arrivals_left(account)
+}
+
 /// A store on a copy of a disk.
 struct DiskReader {
     store: Store,

@@ -60,7 +60,8 @@ mod world;
 use std::sync::{Mutex, PoisonError};
 
 pub use audit::{
-    Contents, Mailbox, contents_on, messages_on, summaries_on, with_all_arrivals, with_message,
+    Contents, Mailbox, contents_on, messages_on, noted_arrivals, summaries_on, with_all_arrivals,
+    with_message,
 };
 pub use chronicle::{RoomCounts, Trace};
 pub use fault::{FAULTS, Fault, Faults};

@@ -34,6 +34,7 @@ mod hostile;
 mod http2;
 mod idle;
 mod ipv6;
+mod joint_reports;
 mod late_acknowledgments;
 mod list_cache;
 mod logins;

@@ -12,7 +12,7 @@ use super::room::{Room, stuffed};
 
 const DAY: u64 = 24 * 3600;
 const MARK: &[u8] = b"This line is unreadable later";
-const WHY: &str = "a part of the message can no longer be read from this server's disk";
+const WHY: &str = "part of the message can no longer be read from this server's disk";
 
 /// A message of several chunks. A chunk in the middle holds the mark.
 fn long() -> Vec<u8> {

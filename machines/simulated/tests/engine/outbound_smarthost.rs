@@ -254,7 +254,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
     refused.smart.mechanisms = "SCRAM-SHA-256 PLAIN";
     refused.smart.knows("another");
     refused.submit(&["x@null.test"]);
-    refused.assert_nothing_sent("refused our login: 535 5.7.8 No");
+    refused.assert_nothing_sent("refused our login. smart.test replied: 535 5.7.8 No");
     assert!(
         refused.logins().iter().all(|line| line.starts_with("AUTH SCRAM-SHA-256 ")),
         "{:?}",
@@ -269,7 +269,9 @@ fn smarthost_failures_before_a_message_are_temporary() {
     );
     away.smart.greeting = Greeting::SendsAway;
     away.submit(&["x@null.test"]);
-    away.assert_nothing_sent("refused the connection: 554 5.7.1 You are blocked");
+    away.assert_nothing_sent(
+        "refused the connection. smart.test replied: 554 5.7.1 You are blocked",
+    );
 
     let mut lost = around(
         856,
@@ -278,7 +280,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
         "smarthost = 'gone.test:587'",
     );
     lost.submit(&["x@null.test"]);
-    lost.assert_nothing_sent("the smarthost has no reachable address");
+    lost.assert_nothing_sent("The smarthost has no reachable address");
 
     for mut around in [refused, away] {
         around.smart.greeting = Greeting::Ready;

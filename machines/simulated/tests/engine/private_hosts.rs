@@ -11,7 +11,7 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 
 const IPV4: u16 = 1;
 const ALLOWED: &str = "private_networks = [\"10.0.0.0/24\"]";
-const REASON: &str = "the domain's mail servers have only private or reserved addresses, which this server does not connect to";
+const REASON: &str = "domain's mail servers have only private or reserved addresses, which this server does not connect to";
 
 /// A world in which the configuration allows connections to hosts in these private networks.
 fn calling(seed: u64, networks: &str) -> (Room, World) {

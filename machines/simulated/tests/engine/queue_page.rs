@@ -323,7 +323,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
             );
             assert!(
                 report
-                    .contains("an administrator of this server removed the message from the queue"),
+                    .contains("An administrator of this server removed the message from the queue"),
                 "{report}"
             );
         }

@@ -132,7 +132,7 @@ fn mail_that_never_fits_the_quota_is_reported() {
         (3, 2, 2)
     );
     assert!(
-        inbox[2].contains("Status: 5.2.2\r\n") && inbox[2].contains("the mailbox is full"),
+        inbox[2].contains("Status: 5.2.2\r\n") && inbox[2].contains("The mailbox is full"),
         "{}",
         inbox[2]
     );
