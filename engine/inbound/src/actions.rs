@@ -6,7 +6,7 @@ use connections::Channel;
 use filter::FilterQuery;
 use machine::Micros;
 use mail::RateLimitedAction;
-use message::{Assurance, Origin, Received, Revision, return_path};
+use message::{Assurance, LongLines, Origin, Received, Revision, return_path};
 use relay::QueueId;
 use sasl::{Credentials, Puzzle};
 use shards::DeliveryHandle;
@@ -191,6 +191,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             queue_id,
             author,
             revision,
+            long_lines: LongLines::default(),
+            mark: &[],
             proof,
             inquiry,
             signing,

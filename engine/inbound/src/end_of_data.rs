@@ -16,7 +16,8 @@ use alloc::vec::Vec;
 
 use connections::{Caller, TransportEvent};
 use filter::{Filter, FilterQuery, FilterVerdict};
-use message::{AuthResultsWriter, return_path};
+use message::{AuthResultsWriter, LongLines, return_path};
+use relay::envelope;
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
 use smtp::MessageRefusal;
@@ -206,8 +207,9 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
                 return Ok(if is_all { Step::Done(EndOfData::Proving) } else { Step::Waits });
             };
-            check_authors(signing, account, cx)?;
-            if cx.signer.has_keys() {
+            let is_own = check_authors(signing, account, cx)? == Authorship::Own;
+            message.mark = if is_own && is_elsewhere { mark(message.long_lines) } else { &[] };
+            if cx.signer.has_keys() || !message.mark.is_empty() {
                 return Ok(Step::Done(EndOfData::Signing));
             }
             signing.forget(cx.signer, cx.compute);
@@ -218,11 +220,9 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
             }
-            let fields_to_store = submitted_fields(
-                signing,
-                Some(reverse_path).filter(|_| !is_elsewhere),
-                &mut inbound.trace,
-            )?;
+            let path = Some(reverse_path).filter(|_| !is_elsewhere);
+            let fields_to_store =
+                submitted_fields(signing, path, message.mark, &mut inbound.trace)?;
             signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(EndOfData::FinalFields(fields_to_store)))
         }
@@ -286,6 +286,21 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     }
 }
 
+/// The relation of an account to a message that it has submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Authorship {
+    /// The account is the author.
+    Own,
+    /// The account resends the message of another author.
+    Resent,
+}
+
+/// The mark of the outbox entry of an account's own message. A message that the account resends
+/// gets none, since it must not be changed.
+fn mark(long_lines: LongLines) -> &'static [u8] {
+    if long_lines.is_any() { envelope::LONG_LINES } else { &[] }
+}
+
 /// Checks that a submitted message is from its account.
 ///
 /// Errors: the message has no author, or an author that is not the account's.
@@ -293,12 +308,12 @@ fn check_authors(
     signing: &mut Signing,
     account: Option<AccountId>,
     cx: &SmtpContext<'_>,
-) -> Result<(), MessageRefusal> {
+) -> Result<Authorship, MessageRefusal> {
     let authors =
         signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
     let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
     if authors.from.iter().all(is_theirs) {
-        return Ok(());
+        return Ok(Authorship::Own);
     }
     // A message that the account has resent keeps its author, and names the account in Resent-From.
     // For such a message, only Resent-From must be an address of the account.
@@ -306,7 +321,7 @@ fn check_authors(
         return Err(MessageRefusal::NotTheirs);
     }
     signing.leave_unsigned();
-    Ok(())
+    Ok(Authorship::Resent)
 }
 
 /// The filter's verdict on a message, once it is known. A message about which the filter is not
@@ -391,16 +406,17 @@ fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// The fields above a message from a client that has logged in: its signatures, and `Return-Path`
-/// if `path` is given.
+/// if `path` is given. `mark`: the mark of the outbox entry, if it has one.
 fn submitted_fields(
     signing: &Signing,
     path: Option<&String>,
+    mark: &[u8],
     trace: &mut Trace,
 ) -> Result<FinalFields, MessageRefusal> {
     let buffer = trace.buffer.as_mut_slice();
     let length =
         path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
-    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default());
+    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default(), mark);
     Ok(FinalFields { fields, taken: 0, is_suspect: false })
 }
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use filter::FilterQuery;
 use machine::UnixTime;
-use message::{Reviser, Revision};
+use message::{LongLines, Reviser, Revision};
 use relay::QueueId;
 use shards::{DeliveryHandle, ShardedStore};
 use signing::Signing;
@@ -30,6 +30,10 @@ pub(super) struct IncomingMessage {
     /// The address of the account that submits the message. Empty: the client has not logged in.
     pub(super) author: String,
     pub(super) revision: Revision,
+    /// Whether a submitted message has lines that are too long for other servers.
+    pub(super) long_lines: LongLines,
+    /// The mark of the outbox entry, known at the end of the message.
+    pub(super) mark: &'static [u8],
     /// The checks of an external message.
     pub(super) proof: Option<Box<DmarcCheck>>,
     /// The question to the filter, if the filter is asked about the message.
@@ -101,7 +105,16 @@ impl IncomingMessage {
             &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>,
         ) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let IncomingMessage { delivery, octets, queue_id, author, revision, signing, .. } = self;
+        let IncomingMessage {
+            delivery,
+            octets,
+            queue_id,
+            author,
+            revision,
+            long_lines,
+            signing,
+            ..
+        } = self;
         let Trace { hostname, date_now, .. } = trace;
         let SmtpContext { store, turn, signer, .. } = cx;
         let own = Reviser {
@@ -114,7 +127,9 @@ impl IncomingMessage {
             let taken = store.append(*delivery, bytes, continuation)?;
             *octets += taken as u64;
             if let Some(signing) = signing {
-                signing.arrived(bytes.get(..taken).unwrap_or_default());
+                let bytes = bytes.get(..taken).unwrap_or_default();
+                signing.arrived(bytes);
+                long_lines.bytes_arrived(bytes);
             }
             Ok(taken)
         });

@@ -15,7 +15,7 @@ use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{DeliveryKind, bits};
 
-/// The number of a notice in its origin. It is greater than the numbers of all other deliveries.
+/// The number of a notice in its origin. Only that of a replacement is greater.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
 
 /// The number of low bits of a message's GUID that an origin keeps unchanged. The bits above them
@@ -73,6 +73,9 @@ impl ArrivalNotes {
         }
         bits((new >> RECIPIENTS) as u16 & reported)
             .for_each(|bit| self.note(DeliveryKind::FailureReport(bit), own, cx));
+        if entry.all() & !done == 0 {
+            self.note(DeliveryKind::Replacement, own, cx);
+        }
         if new >> (2 * RECIPIENTS) != 0 {
             self.note(DeliveryKind::DelayReport, own, cx);
         }
@@ -126,6 +129,7 @@ pub(super) fn origin_of(kind: DeliveryKind, account: AccountId, Guid(guid): Guid
         DeliveryKind::DelayReport => 1 + RECIPIENTS as u128,
         DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
         DeliveryKind::Notice => NOTICE,
+        DeliveryKind::Replacement => NOTICE + 1,
     };
     SentId::of(account, Guid(guid ^ number << GUID_BITS))
 }

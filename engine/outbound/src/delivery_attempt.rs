@@ -272,14 +272,6 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// Takes the requested signature.
-    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
-        assert!(self.stage == Stage::Sign, "a signature comes only while the attempt waits for it");
-        self.is_waiting = false;
-        self.sealed(cx);
-        self.go_on(cx)
-    }
-
     /// Processes a connection event. Any event except new buffer space ends a kept connection.
     pub(super) fn transport_event(
         &mut self,
@@ -458,6 +450,7 @@ impl DeliveryAttempt {
             ) => {
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::Damaged), cx);
             }
+            (DeliveryKind::Replacement, refusal) => self.replacement_refused(refusal, cx),
             // The report was to contain the message, and is written again without the message.
             (DeliveryKind::FailureReport(_), Refusal::Damaged | Refusal::Unreadable) => {
                 self.stage = Stage::BeginDelivery(kind)
@@ -480,6 +473,7 @@ impl DeliveryAttempt {
             DeliveryKind::FailureReport(_) => self.round.defer_failed(),
             DeliveryKind::DelayReport => self.round.defer_delay_report(),
             DeliveryKind::Notice => self.notice = Some(Notice::Deferred),
+            DeliveryKind::Replacement => unreachable!("its recipients are settled"),
         }
         self.stage = Stage::Choose;
     }

@@ -11,11 +11,15 @@ use alloc::vec::Vec;
 
 use accounts::entries;
 use machine::{Instant, UnixTime};
+use message::Need;
 use relay::loops::LoopMark;
 use relay::report::ReportKind;
 use relay::schedule::LIFETIME;
 use relay::{Envelope, OutgoingMessage, OutgoingRecipient};
-use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
+use store::{
+    AccountId, EntrySource, EntryState, Flags, MessageInfo, OUTBOX, OutboxEntry, Packing,
+    Recipient, Refusal, Store,
+};
 
 use super::Place;
 use super::index::{MessageMark, State};
@@ -51,6 +55,8 @@ pub(super) struct Entry {
     header: Vec<u8>,
     /// The whole message, if it has other entries.
     message: Option<Box<WholeMessage>>,
+    /// What other servers need that the message lacks, as far as known.
+    need: Option<Need>,
 }
 
 /// A message that has several entries.
@@ -84,7 +90,8 @@ impl Entry {
         let own = Envelope { recipients, ..envelope.clone() };
         let message = has_others.then(|| Box::new(WholeMessage { mark: mark(&header), envelope }));
         let kind = EntryKind::Posted;
-        Some(Entry { account, envelope: own, kind, wanted, packing, header, message })
+        let need = None;
+        Some(Entry { account, envelope: own, kind, wanted, packing, header, message, need })
     }
 
     /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
@@ -98,7 +105,7 @@ impl Entry {
     ) -> Entry {
         let header = shown_header(message);
         let packing = Packing::Done;
-        Entry { account, envelope, kind, wanted, packing, header, message: None }
+        Entry { account, envelope, kind, wanted, packing, header, message: None, need: None }
     }
 
     /// The account that has the outbox.
@@ -138,6 +145,45 @@ impl Entry {
     /// The address of the recipient that has this bit.
     pub(super) fn address(&self, bit: u8) -> &str {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
+    }
+
+    /// What other servers need that the message lacks.
+    pub(super) fn need(&self) -> Option<Need> {
+        self.need
+    }
+
+    /// Sets what other servers need.
+    pub(super) fn set_need(&mut self, need: Need) {
+        self.need = Some(need);
+    }
+
+    /// The entry that replaces this one, which has this record, and the envelope above its message.
+    /// It is for the recipients that are not done.
+    pub(super) fn replacement(&self, record: OutboxEntry) -> Result<(Recipient, Vec<u8>), Refusal> {
+        let done = record.done(self.packing);
+        let whole = self.message.as_ref().map_or(&self.envelope, |message| &message.envelope);
+        let remaining = bits(self.wanted & !done).filter_map(|bit| self.recipient(bit).cloned());
+        let remaining: Vec<OutgoingRecipient> = remaining.collect();
+        // If all recipients remain, the entry still belongs to the whole message.
+        let (envelope, first) = if done == 0 {
+            (whole.clone(), record.first())
+        } else {
+            (Envelope { recipients: remaining.clone(), ..whole.clone() }, 0)
+        };
+        let mut above = Vec::new();
+        relay::envelope::write(&envelope, &mut above).map_err(|_| Refusal::NoSuchMessage)?;
+
+        let mut entry = OutboxEntry::submitted(first as u8, remaining.len() as u8);
+        if record.is_delay_reported() {
+            entry = entry.with_delay_reported();
+        }
+        let to = Recipient {
+            mailbox: OUTBOX,
+            flags: Flags::SEEN,
+            entry: Some(entry),
+            ..Recipient::inbox(self.account)
+        };
+        Ok((to, above))
     }
 
     /// The mark of the message, if it has other entries.

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 
 use dns::Name;
 use relay::route::Unroutable;
-use relay::{DeliveryFailure, Enhanced, Reply};
+use relay::{Cause, DeliveryFailure, Enhanced, Reply};
 
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
@@ -73,6 +73,11 @@ impl FailureReason {
         } else {
             None
         }
+    }
+
+    /// Whether the host accepts only ASCII.
+    pub(super) fn is_eight_bit(&self) -> bool {
+        matches!(self, FailureReason::Host(DeliveryFailure { cause: Cause::EightBit, .. }, _))
     }
 
     /// The reply of the host, if it has refused.

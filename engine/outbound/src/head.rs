@@ -1,4 +1,5 @@
-//! The head of an entry, above the message: its signatures, then its envelope.
+//! The head of an entry, above the message: its signatures, the mark of a message with long lines,
+//! then its envelope.
 //!
 //! Both are read from the entry's beginning, which may arrive in parts of any size. The store
 //! appends the signatures last, so they may cross the boundary of a chunk. The envelope begins in a
@@ -22,8 +23,10 @@ const SIGNATURE: &[u8] = b"DKIM-Signature:";
 /// The head of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct EntryHead {
-    /// The length of its signatures in bytes, which is also the offset of the envelope.
+    /// The length of its signatures in bytes.
     pub(super) signatures: usize,
+    /// Whether the message has lines that are too long for other servers.
+    pub(super) has_long_lines: bool,
     pub(super) envelope: Envelope,
     /// The offset of the message, after its signatures and the envelope.
     pub(super) message_at: usize,
@@ -50,8 +53,11 @@ impl EntryExtent {
 /// Errors: `Partial` if the bytes may end within the head. A whole entry never gives `Partial`.
 pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, UnreadableEnvelope> {
     let read = signatures_length(entry).and_then(|signatures| {
-        let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
-        Ok(EntryHead { signatures, envelope, message_at: signatures + length })
+        let mark = mark_length(entry.get(signatures..).unwrap_or_default())?;
+        let envelope_at = signatures + mark;
+        let (envelope, length) = envelope::read(entry.get(envelope_at..).unwrap_or_default())?;
+        let message_at = envelope_at + length;
+        Ok(EntryHead { signatures, has_long_lines: mark > 0, envelope, message_at })
     });
     match read {
         Err(UnreadableEnvelope::Partial)
@@ -82,6 +88,16 @@ fn signatures_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
     }
 }
 
+/// The length in bytes of the mark of long lines above an envelope. It may be padded with spaces.
+fn mark_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
+    let mark = envelope::LONG_LINES.trim_ascii_end();
+    let Some(rest) = entry.strip_prefix(mark) else {
+        return if mark.starts_with(entry) { Err(UnreadableEnvelope::Partial) } else { Ok(0) };
+    };
+    let end = memchr::memmem::find(rest, b"\r\n").ok_or(UnreadableEnvelope::Partial)?;
+    Ok(mark.len() + end + b"\r\n".len())
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::String;
@@ -101,9 +117,10 @@ mod tests {
     }
 
     /// An entry, and where its signatures and its envelope end.
-    fn entry(signatures: &[usize], recipients: usize) -> (Vec<u8>, usize, usize) {
+    fn entry(signatures: &[usize], mark: &str, recipients: usize) -> (Vec<u8>, usize, usize) {
         let mut entry: Vec<u8> = signatures.iter().flat_map(|length| signature(*length)).collect();
         let signatures = entry.len();
+        entry.extend_from_slice(mark.as_bytes());
         let to: Vec<String> =
             (0..recipients).map(|number| alloc::format!("friend{number}@far.test")).collect();
         envelope::write(&envelope_of("ada@barepost.test", &to), &mut entry).unwrap();
@@ -131,11 +148,16 @@ mod tests {
 
     #[test]
     fn entry_head_is_read_wherever_its_parts_end() {
-        for (signatures, recipients) in
-            [(&[][..], 1), (&[400], 3), (&[600, 480], 9), (&[1000, 1040], 40)]
-        {
-            let (entry, signatures, message_at) = entry(signatures, recipients);
+        for (signatures, mark, recipients) in [
+            (&[][..], "", 1),
+            (&[], "Envelope-Lines: LONG  \r\n", 2),
+            (&[400], "", 3),
+            (&[600, 480], "Envelope-Lines: LONG\r\n", 9),
+            (&[1000, 1040], "", 40),
+        ] {
+            let (entry, signatures, message_at) = entry(signatures, mark, recipients);
             let whole = read(&entry, EntryExtent::Whole).unwrap();
+            assert_eq!(whole.has_long_lines, !mark.is_empty());
             assert_eq!((whole.signatures, whole.message_at), (signatures, message_at));
             assert_eq!(whole.envelope.recipients.len(), recipients);
             for first in 1..=message_at + 2 {
@@ -154,7 +176,7 @@ mod tests {
 
     #[test]
     fn malformed_entry_head_is_reported_and_ends() {
-        let (entry, _, message_at) = entry(&[400], 3);
+        let (entry, _, message_at) = entry(&[400], "", 3);
         for end in 0..message_at {
             assert_eq!(
                 gathered(&entry[..end], || 50),

@@ -2,9 +2,9 @@
 //!
 //! The recipients of a message are in several entries of the outbox, one for each domain and eight
 //! recipients. An entry with failed recipients waits for a short time until the other entries of
-//! the message have been tried. Then the attempt of one entry *joins* the others: it writes the report
-//! about the failed recipients of all of them. A report of a delay joins all entries of the message
-//! that wait too.
+//! the message have been tried. Then the attempt of one entry *joins* the others: it writes the
+//! report about the failed recipients of all of them. A report of a delay joins all entries of the
+//! message that wait too.
 //!
 //! ```text
 //!   entry A: tried, bob fails ──▸ waits ────────────────────────────▸ is marked, removed
@@ -69,6 +69,9 @@ pub(super) fn take_up(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '
     if !record.is_delay_reported() && has_arrived(DeliveryKind::DelayReport, cx) {
         round.delivered_locally(DeliveryKind::DelayReport);
     }
+    if has_arrived(DeliveryKind::Replacement, cx) {
+        round.replaced(entry.all() & !done);
+    }
     let Some(mark) = entry.mark() else { return };
     cx.queue.index.set_message(cx.place, mark);
     if let Some((failed, due)) = cx.queue.failures.take(mark, cx.place) {
@@ -102,7 +105,9 @@ pub(super) fn next_step(
     let now = cx.parts.turn.now;
     let due = round.failures_due().unwrap_or(now + PATIENCE);
     let is_due = due <= now || cx.queue.failures.is_due(mark, now);
+    // The other recipients of an entry that is replaced are tried in the new entry.
     if !is_due
+        && !round.has_to_rewrite()
         && cx.queue.index.has_untried(mark, cx.place, now)
         && cx.queue.failures.add(mark, cx.place, round.failed(), due)
     {

@@ -21,6 +21,7 @@
 //! | `forwarding` | forwarded messages |
 //! | `authentic` | whether a forwarded message came from its sender |
 //! | `sealing` | the ARC set of a forwarded message |
+//! | `rewriting` | a message that is written anew for other servers |
 //! | `reports` | reports to senders: failure, success, delay |
 //! | `joint_reports`, `waiting_failures` | one report for all recipients of a message |
 //! | `unreadable` | an entry with a head that cannot be read |
@@ -85,6 +86,7 @@ mod policy_fetch;
 mod questions;
 mod reader;
 mod reports;
+mod rewriting;
 mod round;
 mod sealing;
 mod shares;

@@ -5,14 +5,16 @@
 //! - One delivery is under way at a time.
 //! - The octets that follow the message are given to the store only after the whole message.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use shards::DeliveryHandle;
-use store::{Recipient, Refusal, SentId};
+use store::{Closing, Recipient, Refusal, SentId};
 
 use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
 use super::reader::EntryReader;
+use super::rewriting::{Rewriting, RewritingStep};
 
 /// A delivery to an account of this machine.
 #[derive(Default)]
@@ -29,6 +31,8 @@ pub(super) enum FollowingContent {
     Nothing,
     /// The message, and then these bytes.
     Message(Vec<u8>),
+    /// The message, written anew and with new signatures.
+    Rewritten(Box<Rewriting>),
 }
 
 /// The result of a step of a delivery.
@@ -39,6 +43,8 @@ pub(super) enum HandoverStep {
     /// The attempt waits. The store wakes it when the store can take more, or when more of the
     /// message was read.
     Waits,
+    /// The message cannot be written as it is needed. The delivery must be given up.
+    Useless,
     /// The store has all bytes, and wakes the attempt when they are durable.
     Complete,
 }
@@ -92,6 +98,9 @@ impl LocalDelivery {
             unreachable!("a delivery is handed over that has not begun")
         };
         let continuation = cx.continuation(OutboundWaitPoint::Attempt);
+        if let FollowingContent::Rewritten(rewriting) = &mut self.rest {
+            rewriting.write_read(reader);
+        }
         if !reader.octets().is_empty() {
             let taken = cx.parts.store.append(delivery_id, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);
@@ -112,20 +121,37 @@ impl LocalDelivery {
                 return Ok(HandoverStep::Taken);
             }
         }
+        let mut closing = Closing::from(cx.parts.turn.wall);
+        if let FollowingContent::Rewritten(rewriting) = &mut self.rest {
+            match rewriting.go_on(reader, cx)? {
+                RewritingStep::Bytes => return Ok(HandoverStep::Taken),
+                RewritingStep::Waits => return Ok(HandoverStep::Waits),
+                RewritingStep::Useless => return Ok(HandoverStep::Useless),
+                RewritingStep::Over(known) => closing = known,
+            }
+        }
         cx.parts
             .store
-            .commit(delivery_id, cx.parts.turn.wall, continuation)
+            .commit(delivery_id, closing, continuation)
             .map_err(Refusal::of_begun_delivery)?;
         Ok(HandoverStep::Complete)
     }
 
+    /// Takes a signature of a message that is written anew. Returns false if none was asked for.
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> bool {
+        let FollowingContent::Rewritten(rewriting) = &mut self.rest else { return false };
+        rewriting.signature_made(cx);
+        true
+    }
+
     /// Notes that the delivery is durable.
     pub(super) fn committed(&mut self) {
-        self.under_way = None;
+        (self.under_way, self.rest) = (None, FollowingContent::Nothing);
     }
 
     /// Gives the delivery up, if there is one.
     pub(super) fn abort(&mut self, cx: &mut AttemptCx<'_, '_>) {
+        self.rest = FollowingContent::Nothing;
         if let Some(delivery_id) = self.under_way.take() {
             cx.parts.store.abort(delivery_id);
         }

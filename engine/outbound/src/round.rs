@@ -14,7 +14,7 @@ use store::{EntryChange, OutboxEntry, Refusal};
 
 use super::failure::FailureReason;
 use super::index::State;
-use super::stages::{Acceptance, DeliveryKind, DeliveryResult, Reporter};
+use super::stages::{Acceptance, DeliveryKind, DeliveryResult, Reporter, bits};
 use super::waiting::Place;
 use super::waiting_failures::Failures;
 
@@ -45,6 +45,10 @@ pub(super) struct Round {
     is_delay_report_deferred: bool,
     /// Whether the mailbox or the disk had no space for a delivery.
     has_no_room: bool,
+    /// Recipients at a host that does not accept the message as it is, with the reason.
+    to_rewrite: Failures,
+    /// Whether the message cannot be written anew.
+    is_rewriting_useless: bool,
     /// Whether a part of the entry could not be read in this round.
     is_damaged: bool,
 }
@@ -101,6 +105,8 @@ impl Round {
                 core::mem::take(&mut self.failed).iter().for_each(|(bit, _)| self.reported(*bit));
             }
             DeliveryKind::SuccessReport(bit) => self.reported(bit),
+            // The caller marks the recipients that the replacement is for.
+            DeliveryKind::Replacement => self.to_rewrite.clear(),
             DeliveryKind::DelayReport => self.to_mark.delay_reported(),
             DeliveryKind::Notice => self.to_mark.damage_reported(),
         }
@@ -145,6 +151,32 @@ impl Round {
     /// The bits of `recipients` that have not failed.
     pub(super) fn not_failed(&self, recipients: u16) -> u16 {
         recipients & !self.waiting_failures
+    }
+
+    /// Records that a host needs the message written anew for this recipient.
+    pub(super) fn rewrite(&mut self, bit: u8, why: FailureReason) {
+        self.to_rewrite.push((bit, why));
+    }
+
+    /// Records that another entry replaces this one for these recipients.
+    pub(super) fn replaced(&mut self, recipients: u16) {
+        bits(recipients).for_each(|bit| self.reported(bit));
+    }
+
+    /// Whether a host needs the message written anew.
+    pub(super) fn has_to_rewrite(&self) -> bool {
+        !self.to_rewrite.is_empty()
+    }
+
+    /// Records that the message cannot be written anew. So these recipients do not get it.
+    pub(super) fn cannot_rewrite(&mut self) {
+        self.is_rewriting_useless = true;
+        self.failed.append(&mut self.to_rewrite);
+    }
+
+    /// Whether the message may be written anew.
+    pub(super) fn may_rewrite(&self) -> bool {
+        !self.is_rewriting_useless
     }
 
     /// Adds an entry to those that the report under way is about.

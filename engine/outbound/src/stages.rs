@@ -61,6 +61,8 @@ pub(super) enum DeliveryKind {
     Message(u8, AccountId),
     /// The message, into the outbox, for a forwarding address.
     Forward(u8),
+    /// The message, written anew, into the outbox: it replaces this entry.
+    Replacement,
     /// The report about all recipients that do not get the message. This is the first of them.
     FailureReport(u8),
     /// The report that a recipient, or the recipient's host, has the message.

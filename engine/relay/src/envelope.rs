@@ -6,10 +6,10 @@
 //!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
 //!       <"a b"@there.test>
 //! ```
-//! The message that is sent follows the envelope. Only this server reads these fields, so they have
-//! a fixed form and order, with one recipient a line. A line that ends in a comma is followed by
-//! another recipient. The message itself may begin with fields that look the same. These are not
-//! read.
+//! If the message has long lines, [`LONG_LINES`] stands above these fields. The message that is
+//! sent follows the envelope. Only this server reads these fields, so they have a fixed form and
+//! order, with one recipient a line. A line that ends in a comma is followed by another recipient.
+//! The message itself may begin with fields that look the same. These are not read.
 //!
 //! Invariants:
 //! - A written envelope can be read again, whatever quotes an address has. The reader finds the
@@ -36,6 +36,10 @@ use crate::outgoing_message::{
 pub const RECIPIENTS_MAX: usize = 1024;
 /// The most bytes of an envelope.
 pub const BYTES_MAX: usize = 256 * 1024;
+
+/// The field above the envelope of a submitted message that has lines longer than SMTP permits. It
+/// follows the signatures, since it is known at the end of the message.
+pub const LONG_LINES: &[u8] = b"Envelope-Lines: LONG\r\n";
 
 const RETURN_PATH: &str = "Return-Path: ";
 const OPTIONS: &str = "Envelope-Options: ";

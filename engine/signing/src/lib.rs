@@ -194,14 +194,16 @@ impl Signing {
         signer.kept.release(&mut self.charge, self.address);
     }
 
-    /// The bytes above the message: `first`, and as many signatures as fit.
-    pub fn head(&self, first: &[u8]) -> Vec<u8> {
+    /// The bytes above the message: `first`, as many signatures as fit, and `last`.
+    pub fn head(&self, first: &[u8], last: &[u8]) -> Vec<u8> {
         let mut head = first.to_vec();
         for signature in &self.signatures {
-            if head.len() + signature.len() <= HeadSize::OCTETS_MAX - HeadSize::UNIT {
+            let length = head.len() + signature.len() + last.len();
+            if length <= HeadSize::OCTETS_MAX - HeadSize::UNIT {
                 head.extend_from_slice(signature.as_bytes());
             }
         }
+        head.extend_from_slice(last);
         fill_up(&mut head);
         head
     }

@@ -117,6 +117,11 @@ impl OutboxEntry {
         OutboxEntry { first: first as u16, results, ..OutboxEntry::NEW }
     }
 
+    /// The new entry, for a message with a delay that the sender was told of.
+    pub const fn with_delay_reported(self) -> OutboxEntry {
+        OutboxEntry { is_delay_reported: true, ..self }
+    }
+
     /// A new entry for a message that is to be forwarded.
     pub const fn forwarded() -> OutboxEntry {
         OutboxEntry { source: EntrySource::Forwarded, ..OutboxEntry::NEW }

@@ -183,7 +183,7 @@ impl JobContext<'_, '_> {
         if signing.ask(at, self.cx.signer, self.cx.compute, self.cx.turn.wall) {
             return None;
         }
-        let head = signing.head(&[]);
+        let head = signing.head(&[], &[]);
         self.stop_signing();
         Some(head)
     }

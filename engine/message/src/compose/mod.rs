@@ -245,6 +245,6 @@ fn write_line(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The hexadecimal digit of `value`, which is under 16.
-fn hex_digit(value: u8) -> u8 {
+pub(crate) fn hex_digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'A' + value - 10 }
 }

@@ -1,8 +1,10 @@
 //! Deliveries to accounts of this machine: the message, a report, or a forwarded message into the
 //! outbox. Each arrives once, however often it is begun (`arrivals`).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use message::Need;
 use relay::report::ReportKind;
 use store::{AccountId, Recipient, Refusal};
 
@@ -13,8 +15,9 @@ use crate::forwarding::reported_to;
 use crate::joint_reports;
 use crate::local_delivery::{FollowingContent, HandoverStep};
 use crate::reports::ReportWriter;
+use crate::rewriting::Rewriting;
 use crate::sealing::SealProgress;
-use crate::stages::{DeliveryKind, DeliveryResult, Stage, StepResult};
+use crate::stages::{AttemptProgress, DeliveryKind, DeliveryResult, Stage, StepResult, bits};
 use crate::unreadable::notice_text;
 
 use super::DeliveryAttempt;
@@ -51,6 +54,9 @@ impl DeliveryAttempt {
                 Ok((self.entrance(account, cx), self.entry().return_path()))
             }
             DeliveryKind::Forward(bit) => self.entry().forwarded(bit, self.seal.fields(), cx),
+            DeliveryKind::Replacement => {
+                self.entry().replacement(cx.record().ok_or(Refusal::NoSuchMessage)?)
+            }
             DeliveryKind::FailureReport(_)
             | DeliveryKind::SuccessReport(_)
             | DeliveryKind::DelayReport
@@ -72,6 +78,11 @@ impl DeliveryAttempt {
         match kind {
             DeliveryKind::Message(..) | DeliveryKind::Forward(_) => {
                 Ok((Vec::new(), FollowingContent::Message(Vec::new())))
+            }
+            DeliveryKind::Replacement => {
+                let need = self.needed().ok_or(Refusal::NoSuchMessage)?;
+                let rewriting = Rewriting::new(need, cx.info()?.internal_date, cx);
+                Ok((Vec::new(), FollowingContent::Rewritten(Box::new(rewriting))))
             }
             DeliveryKind::FailureReport(_) => {
                 let (report, end) = self.reports().report(cx)?;
@@ -112,6 +123,7 @@ impl DeliveryAttempt {
             }
             DeliveryKind::Message(..)
             | DeliveryKind::Forward(_)
+            | DeliveryKind::Replacement
             | DeliveryKind::FailureReport(_)
             | DeliveryKind::DelayReport
             | DeliveryKind::Notice => false,
@@ -128,11 +140,61 @@ impl DeliveryAttempt {
         Ok(match self.delivery.hand_over(&mut self.reader, cx)? {
             HandoverStep::Taken => StepResult::GoesOn,
             HandoverStep::Waits => StepResult::Waits,
+            HandoverStep::Useless => {
+                self.delivery.abort(cx);
+                self.round.cannot_rewrite();
+                self.stage = Stage::Choose;
+                StepResult::GoesOn
+            }
             HandoverStep::Complete => {
                 self.stage = Stage::Commit(kind);
                 StepResult::Waits
             }
         })
+    }
+
+    /// Takes the requested signature.
+    pub(crate) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+        self.is_waiting = false;
+        if !self.delivery.signature_made(cx) {
+            assert!(self.stage == Stage::Sign, "a signature comes only to an attempt that waits");
+            self.sealed(cx);
+        }
+        self.go_on(cx)
+    }
+
+    /// The bits of the recipients that are not done.
+    fn waiting(&self, cx: &AttemptCx<'_, '_>) -> u16 {
+        let entry = self.entry();
+        entry.all() & !cx.record().map_or(0, |record| record.done(entry.packing()))
+    }
+
+    /// What the message needs before it is sent, if it may be written anew.
+    pub(super) fn needed(&self) -> Option<Need> {
+        if self.round.has_to_rewrite() {
+            return Some(Need::SevenBit);
+        }
+        self.entry().need().filter(|_| self.round.may_rewrite())
+    }
+
+    /// Whether a recipient gets the message if it is written in ASCII. Only a message that this
+    /// server has signed may be written anew.
+    pub(super) fn may_become_ascii(&self, why: &FailureReason) -> bool {
+        why.is_eight_bit()
+            && self.entry().is_posted()
+            && !self.reader.signatures().is_empty()
+            && self.round.may_rewrite()
+    }
+
+    /// Acts on the store's refusal of a message that was written anew.
+    pub(super) fn replacement_refused(&mut self, refusal: Refusal, cx: &AttemptCx<'_, '_>) {
+        let is_damaged = matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
+        self.round.delivery_refused(refusal);
+        for bit in bits(self.round.open(self.waiting(cx))) {
+            let why = if is_damaged { FailureReason::Damaged } else { FailureReason::NoRoom };
+            self.settle(bit, DeliveryResult::Later(why), cx);
+        }
+        self.stage = Stage::Choose;
     }
 
     /// Records the result for a local recipient.
@@ -148,6 +210,9 @@ impl DeliveryAttempt {
 
     /// Notes that a local delivery is durable.
     pub(super) fn delivered_locally(&mut self, kind: DeliveryKind, cx: &mut AttemptCx<'_, '_>) {
+        if kind == DeliveryKind::Replacement {
+            self.round.replaced(self.waiting(cx));
+        }
         self.round.delivered_locally(kind);
         joint_reports::report_stored(&mut self.round, cx);
         self.stage = Stage::Choose;

@@ -95,6 +95,9 @@ impl DeliveryAttempt {
             return Stage::Remove;
         }
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
+            if self.needed().is_some() {
+                return Stage::BeginDelivery(DeliveryKind::Replacement);
+            }
             return self.start_remote_delivery(open, info, cx);
         }
         if self.is_delay_report_due(self.round.not_failed(waiting), info, record, cx) {
@@ -295,7 +298,12 @@ impl DeliveryAttempt {
 
     /// Records the result for a recipient.
     pub(super) fn settle(&mut self, bit: u8, result: DeliveryResult, cx: &AttemptCx<'_, '_>) {
-        self.round.settle(bit, result, self.next_attempt(cx));
+        match result {
+            DeliveryResult::Never(why) if self.may_become_ascii(&why) => {
+                self.round.rewrite(bit, why);
+            }
+            result => self.round.settle(bit, result, self.next_attempt(cx)),
+        }
     }
 
     /// Ends the attempt at the destination: all recipients of the route are settled.

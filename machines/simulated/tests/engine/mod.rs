@@ -51,6 +51,7 @@ mod outbound_heads;
 mod outbound_mta_sts;
 mod outbound_refused;
 mod outbound_reuse;
+mod outbound_rewriting;
 mod outbound_smarthost;
 mod outbound_tls;
 mod outbound_tls_rpt;
