@@ -1,7 +1,7 @@
 //! The accounts of the configuration at a start: what is changed on the disk, what the console says
 //! about the rest, and how the passwords of new accounts are made.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may fail")]
 
 use chance::Dice;
 use machine::{Instant, Micros};
