@@ -76,10 +76,11 @@ fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
 }
 
 /// The time from the guest's first instruction until it serves, from its console line
-/// `[SECONDS.MICROS] serving …`.
+/// `DATE TIME [SECONDS.MICROS] serving …`.
 fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
     let line = lines.iter().find(|line| line.contains("] serving "))?;
-    let (time, _) = line.trim_start_matches('[').split_once(']')?;
+    let (_, time) = line.split_once('[')?;
+    let (time, _) = time.split_once(']')?;
     let seconds: f64 = time.trim().parse().ok()?;
     Some(seconds * 1000.0)
 }

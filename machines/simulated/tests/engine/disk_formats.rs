@@ -430,6 +430,14 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
     (history, is_converted)
 }
 
+/// The lines of a history. Equal reports of a delay count once: a report names all recipients that
+/// wait then, but not one that is just being tried, so their number depends on the time.
+fn without_repetitions(history: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = history.lines().collect();
+    lines.dedup_by(|one, other| one == other && one.ends_with("has not been delivered yet"));
+    lines
+}
+
 #[test]
 fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
     let trust = Trust::new("mail.barepost.test");
@@ -441,8 +449,9 @@ fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
         let disk = MemoryDisk::of_image(&octets).expect("the image is valid");
         let (found, is_converted) = history(&disk, seed, &trust, format);
         assert_eq!(is_converted, version == 3 && format == CONVERTED, "disk {seed}");
+        let (found, expected) = (without_repetitions(&found), without_repetitions(expected));
         // The first different line is easier to read than both texts.
-        for (number, (found, expected)) in (1..).zip(found.lines().zip(expected.lines())) {
+        for (number, (found, expected)) in (1..).zip(found.iter().zip(&expected)) {
             assert_eq!(found, expected, "line {number} of disk {seed}");
         }
         assert_eq!(found.len(), expected.len());
