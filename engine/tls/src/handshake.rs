@@ -144,7 +144,7 @@ impl Handshake {
         if end > JOINED_BYTES_MAX {
             return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, bytes, out));
         }
-        if self.is_hello_of_ssl(bytes) {
+        if self.is_hello_of_ssl(bytes.get(..end).unwrap_or_default()) {
             return Stepped::On(self.refuse(Alert::PROTOCOL_VERSION, bytes, out));
         }
         let (mut done, mut written) = (0, 0);
@@ -191,10 +191,11 @@ impl Handshake {
 
     /// Whether the first message of a client has the version of SSL 3.0 or an earlier one. RFC 8446
     /// section D.5 demands an alert, although TLS 1.3 ignores the field otherwise. A client that
-    /// puts less than six bytes of its hello into its first record is not checked.
-    fn is_hello_of_ssl(&self, bytes: &[u8]) -> bool {
-        let hello = bytes.get(HEADER_BYTES..).filter(|_| self.joined == 0 && !self.has_sent);
-        let is_handshake = bytes.first() == Some(&(ContentType::Handshake as u8));
+    /// puts less than six bytes of its hello into its first record is not checked. `record`: the
+    /// stream, up to the end of the record.
+    fn is_hello_of_ssl(&self, record: &[u8]) -> bool {
+        let hello = record.get(HEADER_BYTES..).filter(|_| self.joined == 0 && !self.has_sent);
+        let is_handshake = record.first() == Some(&(ContentType::Handshake as u8));
         is_handshake
             && matches!(
                 hello,
@@ -259,7 +260,11 @@ impl Handshake {
     /// Ends a handshake that cannot continue, with an alert. `bytes`: the stream.
     fn refuse(&mut self, alert: Alert, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let written = match self.has_sent {
-            true => self.provoke_alert(bytes, self.joined, out),
+            // rustls has seen these bytes. It reads no others behind the bytes that are no record.
+            true => {
+                let joined = bytes.get(..self.joined).unwrap_or_default();
+                self.provoke_alert(joined, self.joined, out)
+            }
             false => write_plain(alert, out),
         };
         Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }

@@ -89,6 +89,23 @@ fn the_version_of_a_record_is_ignored() {
 }
 
 #[test]
+fn a_hello_may_be_cut_into_records_of_any_length() {
+    seed(206);
+    let server = plain_server();
+    for (length, minor) in (1..=6).flat_map(|length| [(length, 1), (length, 3)]) {
+        let hello = server.connect("mail.test").client_bytes();
+        let (first, rest) = hello[5..].split_at(length);
+        let mut bytes = Vec::new();
+        for part in [first, rest] {
+            bytes.extend([22, 3, minor]);
+            bytes.extend((part.len() as u16).to_be_bytes());
+            bytes.extend(part);
+        }
+        assert!(is_accepted(&server, &bytes), "{length} bytes in a record of 3.{minor}");
+    }
+}
+
+#[test]
 fn a_missing_extension_has_its_own_alert() {
     seed(203);
     let server = server_of(&rustls::version::TLS13);

@@ -78,6 +78,14 @@ fn a_reset_refuses_a_simultaneous_open() {
 }
 
 #[test]
+fn a_reset_before_the_window_ends_no_simultaneous_open() {
+    let mut talk = Conversation::connecting();
+    talk.we("SEW 0:0").peer("S 0:0").we("S. 0:0 ack 1").peer("SR. 0:0 ack 1");
+    assert_eq!(talk.state(), "SynReceived");
+    talk.silence();
+}
+
+#[test]
 fn data_on_a_syn_ack_is_taken_and_acknowledged() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0").wait(20).peer("SP. 0:11 ack 1 win 8000 mss 1400");
