@@ -9,7 +9,7 @@ use store::{Capacity, Fill};
 
 /// A level is left when the use is this many percent below it.
 const HYSTERESIS: u64 = 5;
-/// A full resource has recovered when its use is this many percent lower.
+/// A full resource has recovered when its use is this many percent lower, or zero.
 const RECOVERY: u64 = 2;
 
 /// How full a resource is, as the console has reported it.
@@ -42,7 +42,9 @@ impl Level {
             Level::Usual => false,
             Level::High => is_below(80),
             Level::VeryHigh => is_below(95),
-            Level::Full(percent) => !fill.is_full && fill.percent() + RECOVERY <= percent,
+            Level::Full(percent) => {
+                !fill.is_full && fill.percent() + RECOVERY.min(percent) <= percent
+            }
         }
     }
 
@@ -185,5 +187,12 @@ mod tests {
     fn a_jump_over_several_levels_is_one_line() {
         assert_eq!(lines(&[10, -90, 40]).len(), 4);
         assert_eq!(lines(&[96]).len(), 3);
+    }
+
+    #[test]
+    fn a_refusal_at_a_low_use_ends_too() {
+        for percent in 1..4 {
+            assert_eq!(lines(&[-percent, 0, 80])[3..].len(), 2, "{percent}");
+        }
     }
 }

@@ -209,7 +209,7 @@ impl AdminRequest {
                     if refusal == Refusal::NoSuchMessage
                         && cx.queue.index.has_state(place, State::LeftAlone)
                     {
-                        cx.queue.index.gone(place);
+                        cx.queue.gone(place);
                     }
                     self.cursor = Some(place);
                 }

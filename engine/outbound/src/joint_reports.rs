@@ -74,6 +74,13 @@ pub(super) fn take_up(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '
     }
     let Some(mark) = entry.mark() else { return };
     cx.queue.index.set_message(cx.place, mark);
+    take_waiting(entry, round, cx);
+}
+
+/// Takes the failures of an entry that wait, so that they are reported with further ones. They wait
+/// since an earlier attempt, or since an earlier step of this one.
+fn take_waiting(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '_>) {
+    let Some(mark) = entry.mark() else { return };
     if let Some((failed, due)) = cx.queue.failures.take(mark, cx.place) {
         round.failures_are_due(due);
         failed.into_iter().for_each(|(bit, why)| round.fail(bit, why));
@@ -92,6 +99,7 @@ pub(super) fn next_step(
     round: &mut Round,
     cx: &mut AttemptCx<'_, '_>,
 ) -> ReportStep {
+    //take_waiting(entry, round, cx);
     for bit in round.failed_bits() {
         let is_wanted = entry.wants_report(bit, ReportKind::Failed, cx);
         if !is_wanted || has_arrived(DeliveryKind::FailureReport(bit), cx) {

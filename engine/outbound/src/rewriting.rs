@@ -38,7 +38,9 @@ pub(super) struct Rewriting {
     need: Need,
     stage: RewritingStage,
     signing: Box<Signing>,
-    /// The time at which the message arrived. The replacement is as old as the message.
+    /// The time at which the message arrived, which is also the date of the replacement. But the
+    /// replacement is tried as if it were no older than the time for which the machine has run with
+    /// it (`QueueIndex::age`).
     arrived: UnixTime,
 }
 

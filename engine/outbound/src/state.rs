@@ -297,7 +297,7 @@ impl Queue {
         let has_tried_none =
             matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
         match (next, destination_try) {
-            (None, _) => self.index.gone(place),
+            (None, _) => self.gone(place),
             (Some(_), DestinationTry::Behind(destination)) => {
                 self.index.set(place, State::Behind);
                 self.behind.entry(destination.clone()).or_default().push(place);
@@ -327,6 +327,12 @@ impl Queue {
         {
             index.set(first, State::Waits(Instant::START));
         }
+    }
+
+    /// Removes an entry.
+    pub(super) fn gone(&mut self, place: Place) {
+        self.forget_failures(place);
+        self.index.gone(place);
     }
 
     /// Drops the failures of an entry that wait, because an administrator changes the entry.

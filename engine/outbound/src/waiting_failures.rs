@@ -47,7 +47,7 @@ impl WaitingFailures {
         self.recipients += failed.len();
         let failures = EntryFailures { failed: failed.clone(), due };
         let before = self.messages.entry(mark).or_default().insert(place, failures);
-        assert!(before.is_none(), "an attempt takes the failures of its entry");
+        assert!(before.is_none(), "the failures of an entry are taken before others are added");
         true
     }
 

@@ -116,8 +116,9 @@ pub(crate) struct CoreUse {
     reserve_pages: u64,
     /// Bytes of the index in use.
     index_bytes: u64,
-    /// Messages are refused because of the disk.
+    /// Messages are refused because of the disk, or of the index.
     is_disk_full: bool,
+    is_index_full: bool,
 }
 
 impl CoreUse {
@@ -132,9 +133,15 @@ impl CoreUse {
         self.index_bytes
     }
 
-    pub(crate) fn new(segments: &Segments, index_bytes: u64) -> CoreUse {
+    /// Whether messages are refused because of the index.
+    pub(crate) fn is_index_full(self) -> bool {
+        self.is_index_full
+    }
+
+    pub(crate) fn new(segments: &Segments, index_bytes: u64, is_index_full: bool) -> CoreUse {
         let (pages_left, reserve_pages) = (segments.pages_left(), segments.reserve_pages());
-        CoreUse { pages_left, reserve_pages, index_bytes, is_disk_full: segments.has_refused() }
+        let is_disk_full = segments.has_refused();
+        CoreUse { pages_left, reserve_pages, index_bytes, is_disk_full, is_index_full }
     }
 
     /// Whether the use has changed enough to be reported again.
@@ -143,6 +150,7 @@ impl CoreUse {
         differs(self.pages_left, told.pages_left, disk_pages)
             || differs(self.reserve_pages, told.reserve_pages, disk_pages)
             || self.is_disk_full != told.is_disk_full
+            || self.is_index_full != told.is_index_full
             || differs(self.index_bytes, told.index_bytes, index_bytes)
     }
 }
@@ -170,6 +178,7 @@ impl ClientUses {
             reserve_pages: sum.reserve_pages + one.reserve_pages,
             index_bytes: sum.index_bytes + one.index_bytes,
             is_disk_full: sum.is_disk_full || one.is_disk_full,
+            is_index_full: sum.is_index_full || one.is_index_full,
         })
     }
 }

@@ -24,7 +24,7 @@ use crate::outcome::Refusal;
 use crate::parts::StoreParts;
 use crate::pending::Awaiting;
 use crate::segments::Want;
-use crate::types::{Closing, HeadSize, Limits, OUTBOX, Recipient, SentId};
+use crate::types::{AccountId, Closing, HeadSize, Limits, OUTBOX, Recipient, SentId};
 use crate::writing::allocate;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -209,18 +209,41 @@ impl Deliveries {
         origins: &[SentId],
         indexes: &Indexes,
     ) -> Result<(), Refusal> {
-        let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
+        let delivery = self.table.get(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let [recipient] = &*delivery.recipients else {
             unreachable!("a message that stands for others has one recipient")
         };
         let account = indexes.account(recipient.account).ok_or(Refusal::NoSuchAccount)?;
         origins.iter().try_for_each(|origin| notes::check_arrival(account.notes(), *origin))?;
         let count = origins.len() + usize::from(recipient.once.is_some());
-        if count > ARRIVALS_OF_MESSAGE_MAX.min(notes::arrivals_left(account.notes())) {
+        let left = self.arrivals_left(recipient.account, Some(id), indexes);
+        if count > ARRIVALS_OF_MESSAGE_MAX.min(left) {
             return Err(Refusal::TooMany);
         }
-        delivery.stands_for.extend_from_slice(origins);
+        self.known(id.0).stands_for.extend_from_slice(origins);
         Ok(())
+    }
+
+    /// The number of arrivals that can still be noted for an account, by the delivery `own` if
+    /// there is one. The other deliveries in progress keep theirs.
+    pub(crate) fn arrivals_left(
+        &self,
+        account: AccountId,
+        own: Option<DeliveryId>,
+        indexes: &Indexes,
+    ) -> usize {
+        let Some(known) = indexes.account(account) else { return 0 };
+        let others = self.table.iter().filter(|(id, delivery)| {
+            Some(DeliveryId(*id)) != own && delivery.expect != Expect::Abandoned
+        });
+        // A delivery that stands for others has one recipient.
+        let kept: usize = others
+            .flat_map(|(_, delivery)| {
+                let here = delivery.recipients.iter().filter(|other| other.account == account);
+                here.map(|other| usize::from(other.once.is_some()) + delivery.stands_for.len())
+            })
+            .sum();
+        notes::arrivals_left(known.notes()).saturating_sub(kept)
     }
 
     /// The GUID number of the message for the first recipient.
@@ -425,6 +448,7 @@ impl Deliveries {
             let delivery = self.known(id);
             let Some(page) = page else {
                 sometimes!(DiskFull);
+                parts.segments.delivery_refused();
                 delivery.failed = Some(Refusal::DiskFull);
                 copy.into_iter().for_each(|copy| parts.pool.put(copy));
                 return Err(Refusal::DiskFull);

@@ -82,6 +82,7 @@ impl IndexLender {
     }
 
     /// Whether a client waits because nothing is left.
+    #[cfg(test)]
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -95,9 +96,11 @@ impl IndexLender {
         self.uses.with(own)
     }
 
-    /// The first limit of a client with an index of `resident` bytes.
-    pub(crate) fn lend_first(&mut self, core: CoreId, resident: u64) -> u64 {
-        let bytes = resident + 2 * self.ahead;
+    /// The first limit of a client with an index of `resident` bytes. `left`: the bytes of the
+    /// index that no client has taken yet.
+    pub(crate) fn lend_first(&mut self, core: CoreId, resident: u64, left: u64) -> u64 {
+        let spare = self.own_limit().saturating_sub(left.saturating_add(resident));
+        let bytes = resident + (2 * self.ahead).min(spare);
         *self.lent_to(core) += bytes;
         bytes
     }
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn lent_index_bytes_never_exceed_the_limit() {
         let mut lender = IndexLender::new(EVEN, 4);
-        let mut limits = [1, 2, 3].map(|core| lender.lend_first(CoreId(core), 0));
+        let mut limits = [1, 2, 3].map(|core| lender.lend_first(CoreId(core), 0, 0));
         assert_eq!(lender.own_limit() + limits.iter().sum::<u64>(), 4 * EVEN);
         loop {
             let bytes = lender.requested(CoreId(2), 2 * AHEAD, 0);

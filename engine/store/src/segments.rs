@@ -131,6 +131,11 @@ impl Segments {
         self.has_refused |= self.spare() == 0;
     }
 
+    /// A delivery was refused for lack of a segment.
+    pub(crate) fn delivery_refused(&mut self) {
+        self.has_refused = true;
+    }
+
     /// Ends a turn: forgets a refusal if deliveries would find segments again.
     pub(crate) fn turn_ended(&mut self) {
         self.has_refused &= self.spare() <= SPARE_WHEN_FULL;
@@ -205,7 +210,6 @@ impl Segments {
 
     pub(crate) fn take(&mut self, owner: SegmentOwner, want: Want) -> Option<SegmentIndex> {
         if !self.may_take(want) {
-            self.has_refused |= want == Want::Delivery;
             return None;
         }
         let Some(index) = self.free.pop() else {

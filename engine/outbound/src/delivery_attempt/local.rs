@@ -142,8 +142,7 @@ impl DeliveryAttempt {
             HandoverStep::Waits => StepResult::Waits,
             HandoverStep::Useless => {
                 self.delivery.abort(cx);
-                self.round.cannot_rewrite();
-                self.stage = Stage::Choose;
+                self.rewriting_useless();
                 StepResult::GoesOn
             }
             HandoverStep::Complete => {
@@ -186,8 +185,18 @@ impl DeliveryAttempt {
             && self.round.may_rewrite()
     }
 
-    /// Acts on the store's refusal of a message that was written anew.
+    /// Notes that the message cannot be written as it is needed.
+    fn rewriting_useless(&mut self) {
+        self.round.cannot_rewrite();
+        self.stage = Stage::Choose;
+    }
+
+    /// Acts on the store's refusal of a message that was written anew. An encoded message is longer
+    /// than before, and may become too long.
     pub(super) fn replacement_refused(&mut self, refusal: Refusal, cx: &AttemptCx<'_, '_>) {
+        if refusal == Refusal::TooLarge {
+            return self.rewriting_useless();
+        }
         let is_damaged = matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
         self.round.delivery_refused(refusal);
         for bit in bits(self.round.open(self.waiting(cx))) {

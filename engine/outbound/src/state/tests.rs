@@ -39,6 +39,18 @@ fn entries_behind_a_down_destination_are_released_in_batches() {
 }
 
 #[test]
+fn waiting_failures_of_a_removed_entry_are_dropped() {
+    let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
+    let mark = MessageMark(NonZeroU64::MIN);
+    queue.index.found(place, State::Waits(Instant::START));
+    queue.index.set_message(place, mark);
+    let failed = alloc::vec![(0, super::super::failure::FailureReason::Busy)];
+    assert!(queue.failures.add(mark, place, &failed, Instant::START));
+    queue.gone(place);
+    assert!(queue.index.of(place).is_none() && !queue.failures.has(mark, place));
+}
+
+#[test]
 fn held_entry_is_not_released_when_its_destination_goes_down() {
     let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
     queue.index.found(place, State::Behind);

@@ -4,6 +4,7 @@
 //! Invariant: space for all recipients is allocated before any recipient gets the message.
 
 use crate::chunk::{self, pages_for};
+use crate::delivery::summarizing::SummaryProgress;
 use crate::delivery::{Deliveries, Expect, StepProgress};
 use crate::format3;
 use crate::format4::QueuedRecord;
@@ -120,11 +121,11 @@ impl Deliveries {
             };
             let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery)
             else {
-                return if parts.role.awaits_segments() {
-                    Ok(StepProgress::Later)
-                } else {
-                    Err(Refusal::DiskFull)
-                };
+                if parts.role.awaits_segments() {
+                    return Ok(StepProgress::Later);
+                }
+                parts.segments.delivery_refused();
+                return Err(Refusal::DiskFull);
             };
             self.known(id).last_pages.push(page.0);
         }
@@ -314,6 +315,7 @@ impl Deliveries {
         if let Some(staging) = delivery.staging.take() {
             parts.pool.give(staging);
         }
+        delivery.summary_progress = SummaryProgress::default();
         self.idle.push(delivery);
         // One delivery less may need a page now, so copies may take more pages.
         parts.pool.note_room();

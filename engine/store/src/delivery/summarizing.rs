@@ -37,7 +37,8 @@ impl Delivery {
             _ => return,
         }
         match (summarizer.shorten_header)(&self.beginning()) {
-            Some(short) => {
+            Some(mut short) => {
+                short.shrink_to_fit();
                 assert!(short.len() <= SHORT_HEADER_BYTES_MAX, "a header that was not shortened");
                 self.summary_progress = SummaryProgress::Header { chunks: self.chunks + 1, short };
             }

@@ -8,9 +8,8 @@ use crate::delivery::DeliveryId;
 use crate::finding::{Finding, Names};
 use crate::index_shares::IndexShare;
 use crate::mailbox::Mailbox;
-use crate::notes;
 use crate::outbox::OutboxEntry;
-use crate::outcome::Refusal;
+use crate::outcome::{Refusal, State};
 use crate::parts::StoreParts;
 use crate::quotas::Usage;
 use crate::store::Store;
@@ -74,7 +73,12 @@ impl Store {
     /// The space for one more body. So a caller can refuse a message before the client sends its
     /// body.
     pub fn room(&self) -> BodySpace {
-        BodySpace::of(&self.parts.segments, &self.parts.indexes)
+        match self.state() {
+            State::Opening | State::Refused(_) => BodySpace::NONE,
+            State::Serving | State::ReadOnly(_) => {
+                BodySpace::of(&self.parts.segments, &self.parts.indexes)
+            }
+        }
     }
 
     /// Notes for the operator that a message was refused, because [`Store::room`] has no space.
@@ -87,14 +91,14 @@ impl Store {
     pub fn capacity(&self) -> Option<Capacity> {
         let StoreParts { index_share, segments, indexes, .. } = &self.parts;
         let IndexShare::Lender(lender) = index_share else { return None };
-        let own = CoreUse::new(segments, indexes.resident_bytes());
+        let own = CoreUse::new(segments, indexes.resident_bytes(), indexes.are_full());
         let of_all = lender.use_with(own);
         Some(Capacity {
             disk: of_all.disk(segments.pages()),
             index: Fill {
                 used: of_all.index_bytes(),
                 limit: lender.total(),
-                is_full: indexes.are_full() || lender.has_waiting(),
+                is_full: of_all.is_index_full(),
             },
         })
     }
@@ -163,8 +167,7 @@ impl Store {
 
     /// The number of arrivals that can still be noted for an account.
     pub fn arrivals_left(&self, account: AccountId) -> usize {
-        let known = self.parts.indexes.account(account);
-        known.map_or(0, |known| notes::arrivals_left(known.notes()))
+        self.deliveries.arrivals_left(account, None, &self.parts.indexes)
     }
 
     /// The counters of a mailbox.

@@ -261,7 +261,7 @@ pub(super) fn balance(parts: &mut StoreParts) {
                 }
                 None => {}
             }
-            let own = CoreUse::new(segments, resident);
+            let own = CoreUse::new(segments, resident, indexes.are_full());
             if let Some(news) = borrower.news(own, segments.pages()) {
                 role.ask(DiskRequestKind::Use(news));
             }
@@ -293,14 +293,15 @@ fn share(
     let segments = parts.segments.split_off(free, theirs);
     let indexes = parts.indexes.split_off(theirs);
     let resident = theirs.iter().map(|shard| indexes.of(shard).resident_bytes()).sum();
+    let left = parts.indexes.resident_bytes();
     let lender = lender(&mut parts.index_share);
-    lender.uses().reported(core, CoreUse::new(&segments, resident));
+    lender.uses().reported(core, CoreUse::new(&segments, resident, false));
     Share {
         state,
         superblock: parts.superblock.clone(),
         segments,
         indexes,
-        index_bytes_max: lender.lend_first(core, resident),
+        index_bytes_max: lender.lend_first(core, resident, left),
         journals: parts.journals.split_off(theirs),
         started: parts.commit.split_started(theirs),
         checkpointer: checkpointer.split_off(theirs),

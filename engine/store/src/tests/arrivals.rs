@@ -161,6 +161,13 @@ fn origins_of_one_message_are_bounded() {
     assert_eq!(rig.store.stand_for(delivery, &others(most)), Err(Refusal::TooMany));
     assert_eq!(rig.store.stand_for(delivery, &[origin(ada, 1000)]), Err(Refusal::Arrived));
     assert_eq!(rig.store.stand_for(delivery, &others(most - 1)), Ok(()));
+    // Deliveries that are under way count.
+    let second = rig.store.begin(&[once(ada, origin(ada, 2000))]).unwrap();
+    let beside = [origin(ada, 2001)];
+    assert_eq!(rig.store.arrivals_left(ada), 0);
+    assert_eq!(rig.store.stand_for(second, &beside), Err(Refusal::TooMany));
+    rig.store.abort(delivery);
+    assert_eq!(rig.store.stand_for(second, &beside), Ok(()));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! How full the disk and the index are, and the parts of the cores in the limit of the index.
 
 use super::disk::TestDisk;
-use super::rig::{MIB, Rig, body, limits};
+use super::rig::{MIB, NOW, Rig, body, limits};
 use crate::capacity::{BodySpace, Capacity};
 use crate::chunk::CHUNK_OCTETS;
-use crate::outcome::Refusal;
-use crate::types::{AccountId, Limits};
+use crate::outcome::{Outcome, Refusal};
+use crate::types::{AccountId, Limits, Recipient};
 use crate::{RESIDENT_BYTES_PER_MESSAGE, Store};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -88,6 +88,52 @@ fn a_restart_keeps_the_index_limit_of_a_core() {
     }
     rig.settle();
     assert!(fill_index(&mut rig, accounts[1]) >= 60);
+}
+
+#[test]
+fn restarts_with_a_full_index_do_not_enlarge_it() {
+    for cores in [2, 4] {
+        let (mut rig, accounts) = small_indexes(cores);
+        let limit = (EVEN * usize::from(cores) * RESIDENT_BYTES_PER_MESSAGE) as u64;
+        for restart in 0..5 {
+            for account in &accounts {
+                fill_index(&mut rig, *account);
+            }
+            rig.settle();
+            let used = capacity(&rig).index.used;
+            assert!(used <= limit, "{cores} cores, {restart} restarts: {used} of {limit}");
+            rig = rig.cut(super::disk::Cut::Prefix(0));
+        }
+    }
+}
+
+#[test]
+fn a_delivery_that_awaits_segments_is_no_refusal() {
+    let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);
+    let mut of_each: BTreeMap<usize, AccountId> = BTreeMap::new();
+    for number in 0..40 {
+        let id = rig.create(&format!("user{number}@example.org"));
+        of_each.entry(id.shard().index()).or_insert(id);
+    }
+    rig.begin_to_share();
+    rig.settle();
+    let of_client: Vec<Recipient> = of_each
+        .into_iter()
+        .filter(|(shard, _)| shard % 2 == 1)
+        .map(|(_, id)| Recipient::inbox(id))
+        .collect();
+    let (number, continuation) = rig.continuation();
+    let store = &mut rig.clients[0];
+    let recipients = &of_client[..limits().recipients];
+    assert!((store.parts().segments.spare() as usize) < recipients.len(), "no segment is awaited");
+    let delivery = store.begin(recipients).unwrap();
+    assert_eq!(store.append(delivery, b"hello", continuation), Ok(5));
+    store.commit(delivery, NOW, continuation).unwrap();
+    while !rig.outcomes.contains_key(&number) {
+        rig.turn(1);
+        assert!(!capacity(&rig).disk.is_full, "{:?}", capacity(&rig));
+    }
+    assert!(matches!(rig.outcomes.remove(&number), Some(Outcome::Delivered)));
 }
 
 #[test]

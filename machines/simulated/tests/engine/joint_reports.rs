@@ -78,6 +78,26 @@ fn a_deferred_recipient_does_not_delay_the_report() {
     assert_eq!((inbox.len(), room.engines.queue_entries(), notes(room)), (3, 0, 0));
 }
 
+/// A recipient that fails while another of its entry waits to be reported is in the same report.
+#[test]
+fn an_entry_whose_failures_wait_may_fail_further() {
+    let (mut room, mut world, _, mut grace) = serving_queue(1_506, Mood::RefusesBob1);
+    let all = ["bob1@far.test", "bob2@far.test", "dave@silent.test"];
+    world.submit(&mut room, &all, MESSAGE);
+    world.pass(&mut room, 40);
+    world.peer.mood = Mood::RefusesBob;
+    let page = handle(&mut grace, &mut room, "retry", "bob1@far.test, bob2@far.test");
+    assert!(page.contains("immediate retry"), "{page}");
+    world.pass(&mut room, 20);
+    assert_eq!((world.peer.rcpt_count, world.inbox(&mut room, "ada").len()), (3, 0));
+    world.pass(&mut room, 120);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((inbox.len(), named(&inbox, "failed", &all)), (1, vec![1, 1, 0]), "{inbox:?}");
+    world.pass(&mut room, 6 * 86_400);
+    assert_eq!(named(&world.inbox(&mut room, "ada"), "failed", &all), [1; 3]);
+    assert_eq!((room.engines.queue_entries(), notes(room)), (0, 0));
+}
+
 /// A report names a limited number of recipients, and another report names the others.
 #[test]
 fn a_message_with_many_failures_has_few_reports() {

@@ -35,6 +35,8 @@ pub(super) enum Mood {
     RefusesForNow,
     /// The peer rejects Bob permanently, and takes mail for others.
     RefusesBob,
+    /// The peer rejects `bob1` permanently, and defers `bob2`.
+    RefusesBob1,
     /// The peer accepts connections, and sends nothing.
     Silent,
     /// The peer resets the connection in the middle of a message.
@@ -168,6 +170,12 @@ impl Conversation {
                     && path().starts_with("bob") =>
             {
                 "550 5.1.1 No such user\r\n"
+            }
+            "RCPT" if mood == Mood::RefusesBob1 && path().starts_with("bob1") => {
+                "550 5.1.1 No such user\r\n"
+            }
+            "RCPT" if mood == Mood::RefusesBob1 && path().starts_with("bob2") => {
+                "451 4.2.0 Not now\r\n"
             }
             "RCPT" => {
                 self.open.to.push(path());
