@@ -9,7 +9,8 @@
 //!   all parts in it: its signature covers the encoded bytes;
 //! - parts of the types `message/…` and `multipart/…` themselves, which must not be encoded (RFC
 //!   2046 section 5.2.1, RFC 2045 section 6.4). The parts within a `message/rfc822` are rewritten;
-//! - parts that are quoted-printable, or have an unknown encoding.
+//! - parts that are quoted-printable, or have an unknown encoding;
+//! - parts with a type or an encoding in a field of more than [`FIELD_BYTES_MAX`] bytes.
 //!
 //! Which part has the long line is known only after its header has passed. So all parts without an
 //! encoding get one. Reading them gives the same content as before.
@@ -26,7 +27,7 @@ mod writers;
 
 use alloc::vec::Vec;
 
-use crate::header::{Field, split_name};
+use crate::header::{Field, is_envelope_line, split_name};
 use writers::{BodyWriter, write_folded};
 
 /// The longest line of a message, without its line end (RFC 5322 section 2.1.1).
@@ -36,7 +37,7 @@ const HEADER_LINE_BYTES_MAX: usize = 128 * 1024;
 /// The most bytes of a body's line that are held until the line ends.
 const BODY_LINE_BYTES_HELD: usize = 4096;
 /// The most bytes of a field that are examined.
-const FIELD_BYTES_MAX: usize = 8192;
+pub(crate) const FIELD_BYTES_MAX: usize = 8192;
 /// The most parts that contain each other. Deeper parts stay unchanged.
 const DEPTH_MAX: usize = 32;
 
@@ -89,6 +90,8 @@ struct PartHeader {
     /// The fields `Content-Type` and `Content-Transfer-Encoding`. The second is held back.
     media_type: Vec<u8>,
     encoding: Vec<u8>,
+    /// Whether one of these two is longer than [`FIELD_BYTES_MAX`], so the part stays unchanged.
+    is_too_long: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -191,9 +194,11 @@ impl Reencoder {
         self.line = line;
     }
 
-    /// The open multipart with this line as its boundary, and whether it is the last boundary.
+    /// The open multipart with this line as its boundary, and whether it is the last boundary. The
+    /// last line of a message may have no line end.
     fn delimiter(&self, line: &[u8]) -> Option<(usize, bool)> {
-        let text = line.strip_suffix(b"\n")?.trim_ascii_end().strip_prefix(b"--")?;
+        let is_whole = line.ends_with(b"\n") || line.len() + 1 < BODY_LINE_BYTES_HELD;
+        let text = Some(line).filter(|_| is_whole)?.trim_ascii_end().strip_prefix(b"--")?;
         self.open.iter().enumerate().rev().find_map(|(level, open)| {
             match text.strip_prefix(&*open.boundary)? {
                 b"" => Some((level, false)),
@@ -274,6 +279,7 @@ impl PartHeader {
             match line {
                 b"\r\n" | b"\n" => return PassedLine::Empty,
                 [b' ' | b'\t', ..] => {}
+                _ if is_envelope_line(line) => self.field = FieldKind::Other,
                 _ => {
                     let Some((name, _)) = split_name(line) else { return PassedLine::OfBody };
                     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -291,11 +297,19 @@ impl PartHeader {
             FieldKind::MediaType => Some(&mut self.media_type),
             FieldKind::Encoding => Some(&mut self.encoding),
         };
-        if let Some(held) = held.filter(|held| held.len() + line.len() <= FIELD_BYTES_MAX) {
-            held.extend_from_slice(line);
+        if let Some(held) = held {
+            self.is_too_long |= held.len() + line.len() > FIELD_BYTES_MAX;
+            if !self.is_too_long {
+                held.extend_from_slice(line);
+            }
         }
-        if self.field != FieldKind::Encoding {
-            write_folded(line, out);
+        match self.field {
+            FieldKind::Encoding if self.is_too_long => {
+                out.append(&mut self.encoding);
+                out.extend_from_slice(line);
+            }
+            FieldKind::Encoding => {}
+            FieldKind::Other | FieldKind::MediaType => write_folded(line, out),
         }
         PassedLine::OfHeader
     }
@@ -305,6 +319,9 @@ impl PartHeader {
     }
 
     fn treatment(&self) -> Treatment {
+        if self.is_too_long {
+            return Treatment::Keep;
+        }
         let parameters = field(&self.media_type).map(|field| field.parameters());
         let default = if self.is_message_by_default { "message/rfc822" } else { "text/plain" };
         let media_type = parameters.as_ref().map_or("", |parameters| parameters.value());

@@ -180,7 +180,8 @@ pub(super) fn write_folded(line: &[u8], out: &mut Vec<u8>) {
         // No line has only white space, and each line but the first begins with some.
         let first = text.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(0) + 1;
         let within = (first..=LINE_BYTES_MAX).rev().find(is_space);
-        let Some(at) = within.or_else(|| (LINE_BYTES_MAX..text.len()).find(is_space)) else {
+        let Some(at) = within.or_else(|| (first.max(LINE_BYTES_MAX)..text.len()).find(is_space))
+        else {
             break;
         };
         let (before, after) = rest.split_at_checked(at).unwrap_or((rest, &[]));

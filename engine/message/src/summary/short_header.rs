@@ -34,9 +34,15 @@ pub fn shorten_header(beginning: &[u8]) -> Option<Vec<u8>> {
     let mut is_last_kept = false;
     while let Some(field) = fields.next() {
         is_last_kept = false;
+        // White space before the colon may be longer than what is kept.
+        let first = field.bytes.get(..FIELD_BYTES_KEPT).unwrap_or(field.bytes);
+        if !first.contains(&b':') {
+            continue;
+        }
         let Some(kept) = kept.get_mut(field.name as usize).filter(|kept| !**kept) else { continue };
         let goes_on = fields.rest().is_empty();
-        *kept = !field.value.is_empty() || goes_on;
+        // An empty group, such as `undisclosed-recipients:;`, has no value either.
+        *kept = goes_on || !field.value.is_empty() && !field.value.ends_with(b":;");
         if *kept {
             push_field(field.bytes, goes_on, &mut short);
             is_last_kept = goes_on;

@@ -6,7 +6,7 @@ use std::string::ToString as _;
 use std::vec;
 
 use super::*;
-use crate::reencode::LINE_BYTES_MAX;
+use crate::reencode::{FIELD_BYTES_MAX, LINE_BYTES_MAX};
 
 /// Rewrites a message that arrives in pieces of this size. Returns it and whether it is ASCII.
 fn rewritten(need: Need, message: &[u8], piece: usize) -> (Vec<u8>, bool) {
@@ -150,6 +150,10 @@ fn long_header_lines_are_folded_where_they_have_white_space() {
     let unfolded = header.replace("\r\n ", " ").replace("\r\n\t", "\t");
     let before = message.split_once("\r\n\r\n").unwrap().0.replace("\r\n\t", "\t");
     assert!(unfolded.starts_with(&before), "{header}");
+    // A fold in the white space at the beginning of a line would make an empty line.
+    let spaces = format!("X-Space:\r\n{}x\r\n", " ".repeat(LINE_BYTES_MAX + 1));
+    let written = short(Need::ShortLines, format!("{spaces}\r\n").as_bytes());
+    assert!(written.starts_with(spaces.as_bytes()));
     let long = header.lines().filter(|line| line.len() > LINE_BYTES_MAX);
     assert!(long.clone().all(|line| line.contains(&token)) && long.count() == 2, "{header}");
     assert!(header.lines().all(|line| !line.trim().is_empty()));
@@ -171,6 +175,36 @@ fn malformed_structure_is_passed_on() {
     }
     let deep = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".repeat(100);
     assert!(short(Need::SevenBit, deep.as_bytes()).starts_with(deep.as_bytes()));
+}
+
+#[test]
+fn envelope_line_in_a_header_does_not_end_it() {
+    for envelope in ["From ada@us.test Mon Jan  5 2026\r\n", ">From ada@us.test Mon\r\n"] {
+        let start = format!(
+            "{HEADER}Content-Type: message/rfc822\r\n\r\n{envelope}Subject: inner\r\n\
+             Content-Type: application/x\r\n"
+        );
+        let written = short(Need::ShortLines, format!("{start}\r\nabc").as_bytes());
+        let end = "MIME-Version: 1.0\r\nContent-Transfer-Encoding: base64\r\n\r\nYWJj\r\n";
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{start}{end}"));
+    }
+}
+
+#[test]
+fn part_with_fields_that_are_too_long_is_unchanged() {
+    let long = " ".repeat(FIELD_BYTES_MAX);
+    for fields in [
+        format!("Content-Type: multipart/mixed; boundary=b;{long}x=y\r\n"),
+        format!("Content-Type: multipart/mixed;\r\n\t{long}boundary=b\r\n"),
+        format!("Content-Transfer-Encoding:{long}base64\r\n"),
+        format!("Content-Transfer-Encoding:\r\n base64\r\n\t{long}(x)\r\n (y)\r\n"),
+    ] {
+        let message = format!("{fields}Subject: Away\r\n\r\n--b\r\n\r\nx\u{fc}\r\n--b--\r\n");
+        let written = String::from_utf8(short(Need::SevenBit, message.as_bytes())).unwrap();
+        let unfolded = |text: &str| text.replace("\r\n ", " ").replace("\r\n\t", "\t");
+        assert_eq!(unfolded(&written), unfolded(&message));
+        assert!(written.ends_with(message.split_once("\r\nSubject").unwrap().1));
+    }
 }
 
 proptest! {
@@ -198,6 +232,16 @@ proptest! {
             let message = format!("{HEADER}Content-Type: {kind}\r\n\r\n{text}\r\n");
             let (written, is_ascii) = rewritten(Need::SevenBit, message.as_bytes(), usize::MAX);
             prop_assert!(is_ascii && !has_long_lines(&written));
+            prop_assert_eq!(leaves(&written), leaves(message.as_bytes()));
+        }
+        for end in ["\r\n", "", " ", "\r"] {
+            let message = format!(
+                "{HEADER}Content-Type: multipart/mixed; boundary=b1\r\n\r\n\
+                 --b1\r\nContent-Type: application/x\r\n\r\n{text}\r\n--b1--{end}"
+            );
+            let (written, is_ascii) = rewritten(Need::SevenBit, message.as_bytes(), usize::MAX);
+            let last = format!("\r\n--b1--{end}");
+            prop_assert!(is_ascii && written.ends_with(last.as_bytes()));
             prop_assert_eq!(leaves(&written), leaves(message.as_bytes()));
         }
     }

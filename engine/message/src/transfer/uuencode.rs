@@ -6,7 +6,7 @@
 //! stands for six bits: its code minus 32.
 //!
 //! Invariants:
-//! - A body that does not begin with `begin` is passed on unchanged.
+//! - A body that does not begin with `begin` is passed on unchanged, but for empty lines before it.
 //! - The output is never longer than the input. So bytes at the end of a line that was cut are not
 //!   replaced by zeros, except within three bytes.
 //!
