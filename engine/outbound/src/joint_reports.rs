@@ -99,7 +99,7 @@ pub(super) fn next_step(
     round: &mut Round,
     cx: &mut AttemptCx<'_, '_>,
 ) -> ReportStep {
-    //take_waiting(entry, round, cx);
+    take_waiting(entry, round, cx);
     for bit in round.failed_bits() {
         let is_wanted = entry.wants_report(bit, ReportKind::Failed, cx);
         if !is_wanted || has_arrived(DeliveryKind::FailureReport(bit), cx) {

@@ -335,7 +335,8 @@ impl Queue {
         self.index.gone(place);
     }
 
-    /// Drops the failures of an entry that wait, because an administrator changes the entry.
+    /// Drops the failures of an entry that wait, because the entry is removed, or an administrator
+    /// changes it.
     pub(super) fn forget_failures(&mut self, place: Place) {
         if let Some(message) = self.index.message(place) {
             self.failures.take(message, place);

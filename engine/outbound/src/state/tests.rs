@@ -44,9 +44,13 @@ fn waiting_failures_of_a_removed_entry_are_dropped() {
     let mark = MessageMark(NonZeroU64::MIN);
     queue.index.found(place, State::Waits(Instant::START));
     queue.index.set_message(place, mark);
+    queue.take_up(place);
+    queue.shares.begin_acting(place.0);
     let failed = alloc::vec![(0, super::super::failure::FailureReason::Busy)];
     assert!(queue.failures.add(mark, place, &failed, Instant::START));
-    queue.gone(place);
+    let (next, destination_try) = (None, DestinationTry::NotTried);
+    let outcome = AttemptOutcome { place, next, destination_try, is_left: false, words: None };
+    queue.ended(outcome, Instant::START);
     assert!(queue.index.of(place).is_none() && !queue.failures.has(mark, place));
 }
 
