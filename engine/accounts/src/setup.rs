@@ -14,7 +14,7 @@ use crate::wait_points::SetupWaitPoint;
 
 /// The setup of a core's accounts.
 pub struct AccountSetup {
-    /// `None` once all is done: it has passwords.
+    /// `None` once all is done, so that no plain password stays in memory longer than needed.
     configuration: Option<Arc<Configuration>>,
     provisioning: Provisioning,
     passwords: PasswordSetup,

@@ -353,8 +353,8 @@ fn has_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The status for a request line with `rest` behind its target, which is no version of HTTP/1. It
-/// is another version of HTTP, or no version.
+/// The status for a request line with `rest` after its target, if `rest` is no version of HTTP/1.
+/// It may be another version of HTTP, or no version.
 fn refused_version(rest: &[u8]) -> Status {
     match rest.split(|&byte| byte == b'\r').next() {
         Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])

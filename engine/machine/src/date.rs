@@ -6,7 +6,7 @@ use crate::{Instant, UnixTime};
 
 const SECONDS_IN_DAY: u64 = 86_400;
 
-/// A time of day, as a calendar shows it.
+/// A date and a time of day, in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Date {
     /// The year.

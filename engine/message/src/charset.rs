@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A name means what the Encoding Standard says, as in browsers and other mail clients.
-//! - ISO-2022-KR and HZ are not decoded, since no kept library has them. Their text is shown as it
-//!   is written.
+//! - ISO-2022-KR and HZ are not decoded, since no maintained library decodes them. Their text is
+//!   shown undecoded.
 //! - UTF-7 is not decoded. UTF-7 can hide text, such as markup, from checks of the bytes. Such text
 //!   stays encoded.
 //! - Without a known charset, bytes are UTF-8 as long as they are valid, and windows-1252 from the

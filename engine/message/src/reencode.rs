@@ -265,7 +265,7 @@ impl Reencoder {
     }
 }
 
-/// What a line is that arrived within a header.
+/// The kind of a line that arrived within a header.
 enum PassedLine {
     OfHeader,
     Empty,

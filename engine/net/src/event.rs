@@ -58,8 +58,8 @@ pub enum Event {
         /// The peer's address and port.
         peer: SocketAddr,
     },
-    /// A connection that we opened is established. If the peer has sent data or its end with its
-    /// SYN, the events of these follow.
+    /// A connection that we opened is established. If the peer has sent data or a FIN with its
+    /// SYN, the events for them follow.
     Connected {
         /// The connection.
         connection: ConnectionId,

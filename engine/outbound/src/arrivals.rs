@@ -123,8 +123,8 @@ impl DeliveryKind {
 pub(super) fn origin_of(kind: DeliveryKind, account: AccountId, Guid(guid): Guid) -> SentId {
     let number = match kind {
         DeliveryKind::Message(..) => 0,
-        // A recipient gets only one of these reports. A report about several recipients stands for
-        // one of each.
+        // A recipient gets only one of these reports. A report about several recipients has the
+        // origin of each.
         DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => 1 + u128::from(bit),
         DeliveryKind::DelayReport => 1 + RECIPIENTS as u128,
         DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),

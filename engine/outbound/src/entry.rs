@@ -157,8 +157,8 @@ impl Entry {
         self.need = Some(need);
     }
 
-    /// The entry that replaces this one, which has this record, and the envelope above its message.
-    /// It is for the recipients that are not done.
+    /// The recipient and the head of the entry that replaces this one. The new entry is for the
+    /// recipients that are not done. `record`: the record of this entry.
     pub(super) fn replacement(&self, record: OutboxEntry) -> Result<(Recipient, Vec<u8>), Refusal> {
         let done = record.done(self.packing);
         let whole = self.message.as_ref().map_or(&self.envelope, |message| &message.envelope);
@@ -191,7 +191,7 @@ impl Entry {
         self.message.as_ref().map(|message| message.mark)
     }
 
-    /// The recipients of another entry of the message, which has this record.
+    /// The recipients of another entry of the message. `record`: the record of that entry.
     pub(super) fn of_message(&self, record: &OutboxEntry) -> &[OutgoingRecipient] {
         let message = self.message.as_ref();
         message

@@ -17,10 +17,11 @@
 //! Invariants:
 //! - Failures that wait are only in memory, and their recipients are not marked. If the power
 //!   fails, they are tried again.
-//! - A report has an origin for each recipient that it names, in the recipient's own entry
-//!   (`arrivals`). The store notes all these origins together with the report. An attempt that
-//!   finds the note of a recipient marks the recipient, and neither tries nor reports it again. So
-//!   each recipient is reported once, whenever the power fails.
+//! - A failure report has an origin for each recipient that it names, in the recipient's own entry
+//!   (`arrivals`). A delay report has one for each entry. The store notes all these origins
+//!   together with the report. An attempt that finds the note of a recipient marks the recipient,
+//!   and neither tries nor reports it again. So each recipient is reported once, whenever the power
+//!   fails.
 //! - An entry that is joined is [`State::Ordered`] until the report is stored or refused, so no
 //!   attempt has it. Then it is [`State::Reported`], so its next attempt marks its recipients.
 //! - An entry that an administrator changes is no longer joined.

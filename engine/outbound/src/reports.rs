@@ -3,11 +3,12 @@
 //!
 //! A failure report is about all recipients of a message that fail together, and a delay report
 //! about all that do not have the message yet (`joint_reports`). A success report is about one
-//! recipient. Each has an origin for each of these recipients (`arrivals`), so it is delivered only
-//! once. Reports go into the inbox of the account that sent the message, whichever of its addresses
-//! is the reverse path. A report about a forwarded message goes to the sender, if the sender is
-//! authenticated. Otherwise it goes into the inbox of the account that forwards the message. That
-//! account also gets the reports about bounces, which have no sender (`forwarding`).
+//! recipient. A failure or success report has an origin for each recipient, and a delay report one
+//! for each entry (`arrivals`). So each is delivered only once. Reports go into the inbox of the
+//! account that sent the message, whichever of its addresses is the reverse path. A report about a
+//! forwarded message goes to the sender, if the sender is authenticated. Otherwise it goes into the
+//! inbox of the account that forwards the message. That account also gets the reports about
+//! bounces, which have no sender (`forwarding`).
 //!
 //! Success is reported only if the sender asks for it. The report says that a local recipient has
 //! the message, or that a remote host that sends no reports has accepted it. If a host can report

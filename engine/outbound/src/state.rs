@@ -315,7 +315,7 @@ impl Queue {
         }
     }
 
-    /// Makes an entry with failures that wait due, if no other entry of the message is about to be
+    /// Makes an entry with waiting failures due, if no other entry of the message is about to be
     /// tried. `place`: an entry of the message.
     fn let_report_begin(&mut self, message: MessageMark, place: Place, now: Instant) {
         let Queue { failures, index, .. } = self;

@@ -25,7 +25,7 @@ pub(super) struct WaitingFailures {
     recipients: usize,
 }
 
-/// The failures of an entry that wait.
+/// The waiting failures of an entry.
 struct EntryFailures {
     failed: Failures,
     /// The time at which they are reported, whatever other entries wait for.
@@ -62,7 +62,7 @@ impl WaitingFailures {
         Some((failed, due))
     }
 
-    /// The entries of a message with failures that wait.
+    /// The entries of a message that have waiting failures.
     pub(super) fn entries(&self, mark: MessageMark) -> impl Iterator<Item = Place> {
         self.messages.get(&mark).into_iter().flat_map(|entries| entries.keys().copied())
     }
@@ -74,7 +74,7 @@ impl WaitingFailures {
             .is_some_and(|entries| entries.values().any(|failures| failures.due <= now))
     }
 
-    /// Whether an entry of a message has failures that wait.
+    /// Whether an entry of a message has waiting failures.
     pub(super) fn has(&self, mark: MessageMark, place: Place) -> bool {
         self.messages.get(&mark).is_some_and(|entries| entries.contains_key(&place))
     }

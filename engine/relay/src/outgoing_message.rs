@@ -105,7 +105,6 @@ pub(crate) fn is_reverse_path(path: &str) -> bool {
 
 /// Whether a text without angle brackets is a valid address at another server.
 pub(crate) fn is_forward_path(path: &str) -> bool {
-    // What a client of ours may write in another way than RFC 5321, such as a source route, is not
-    // valid here.
+    // Forms that are accepted only from our clients, such as a source route, are not valid here.
     matches!(ForwardPath::read(&alloc::format!("<{path}>")), Ok((ForwardPath::Mailbox(read), "")) if read.text == path)
 }

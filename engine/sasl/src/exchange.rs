@@ -134,7 +134,7 @@ impl Exchange {
 
     /// The response to a challenge has arrived.
     pub fn response_arrived(&mut self, mut response: &[u8], host: &mut impl Host) -> SaslStep {
-        // Some clients send a space after it.
+        // Some clients send white space after a response.
         while let [text @ .., b' ' | b'\t'] = response {
             response = text;
         }

@@ -8,8 +8,8 @@
 //! - A session owns no buffer. The caller keeps the bytes that the session does not take, and
 //!   offers them again.
 //! - Only CRLF ends a command line, and only CRLF.CRLF ends a message's data. Other bytes that some
-//!   servers take for a line end are refused, or in a chunk of BDAT replaced by CRLF. So no server
-//!   can read one message as two (SMTP smuggling).
+//!   servers take for a line end are refused, except that a bare LF in a chunk of BDAT becomes
+//!   CRLF. So no server can read one message as two (SMTP smuggling).
 //! - Every command gets exactly one reply, in order. A reply has at most [`REPLY_BYTES_MAX`] bytes.
 //! - A session ends each message that it began exactly once, by its end or its abort. It ends each
 //!   transaction exactly once.

@@ -11,7 +11,8 @@
 //! - Dots may be anywhere in an unquoted local part. Large providers have assigned such addresses.
 //! - The angle brackets may be missing or doubled, and spaces may stand inside them. A path without
 //!   them ends at a space.
-//! - A display name may precede the opening bracket: a quoted one, or any inside doubled brackets.
+//! - A display name may stand before a bracket: a quoted one before the outer bracket, any other
+//!   only before the inner one of two.
 //! - A dot after the domain, and apostrophes around the mailbox, are left out.
 //! - The domain may be missing.
 //!
@@ -91,7 +92,7 @@ impl<'a> ForwardPath<'a> {
         if brackets == 0 && !may_lack_brackets(&path, rest) {
             return Err(PathError::Malformed);
         }
-        // A path without brackets is no longer than one that has them.
+        // A path without brackets is limited as the same path with brackets.
         let bytes = text.len() - rest.len() + if brackets == 0 { "<>".len() } else { 0 };
         if bytes > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
@@ -250,8 +251,8 @@ fn without_source_route(path: &str) -> Result<&str, PathError> {
     Ok(mailbox)
 }
 
-/// The local part at the start of `text`, which is also a word of a display name, and the text
-/// after it.
+/// The word at the start of `text`, and the text after it. Local parts and the words of display
+/// names have this form.
 fn split_word(text: &str) -> Option<(&str, &str)> {
     if text.starts_with('"') {
         return split_quoted(text);

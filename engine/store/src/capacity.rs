@@ -12,7 +12,7 @@ use crate::segments::Segments;
 use alloc::vec::Vec;
 use machine::CoreId;
 
-/// A core reports its use when a part of it has changed by the limit divided by this.
+/// A core reports its use when a part of it has changed by more than the limit / `STEPS`.
 const STEPS: u64 = 256;
 
 /// The space for one more body.

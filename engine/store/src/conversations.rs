@@ -24,7 +24,7 @@ use alloc::collections::btree_set::Range;
 /// possible. A leaf has 192 bytes for 5 messages, and every other node has 288.
 pub(crate) const CONVERSED_BYTES: usize = 48;
 
-/// The digest of a first message.
+/// The bits of a number that hold the digest of a first message.
 const DIGEST_BITS: u64 = 0xffff;
 /// A number below 2^48 is the GUID number of a message without an identifier. It has no digest.
 const UNTHREADED_BITS: u32 = 48;

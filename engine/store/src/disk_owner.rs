@@ -322,8 +322,8 @@ impl StoreRole {
         client.ask(kind);
     }
 
-    /// A client tells the disk owner that a message was refused for lack of space. While a notice
-    /// waits to be sent, it stands for later refusals too.
+    /// Notes that a message was refused for lack of space. A client tells the disk owner, unless
+    /// its last request that waits to be sent says so already.
     pub(crate) fn message_refused(&mut self, segments: &mut Segments) {
         match self {
             StoreRole::DiskOwner(_) => segments.message_refused(),

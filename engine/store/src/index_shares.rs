@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use machine::CoreId;
 
-/// A client keeps the even share of a core divided by this ready for new messages.
+/// A client keeps 1/`AHEAD_PART` of the even share of a core ready for new messages.
 const AHEAD_PART: u64 = 32;
 
 /// The part of a store in sharing the index limit.

@@ -26,8 +26,7 @@ const FRACTION_BITS: u32 = 48;
 /// Ticks per microsecond, in units of 2^-32.
 static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
 
-/// The time that an update of the chip's registers takes, with the time for which it is announced,
-/// is 2.2 ms.
+/// An update of the chip's registers and its announcement take 2.2 ms together.
 const CHIP_UPDATE_MAX: Micros = Micros::from_millis(3);
 
 /// The rate of the counter, in ticks per second.

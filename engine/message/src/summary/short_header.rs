@@ -24,8 +24,9 @@ pub const SHORT_HEADER_BYTES_MAX: usize = (SummaryField::COUNT + 1) * (FIELD_BYT
 /// A field without a meaning. It stands for a field that is not needed and may go on.
 const OTHER_FIELD: &[u8] = b"X:";
 
-/// The fields of a header that a summary needs, from the first bytes of the message. The bytes that
-/// follow them in the message can be added. `None`: the header ends within `beginning`.
+/// The fields that a summary needs, of a header that goes on after `beginning`. The caller may
+/// append the next bytes of the message to the result, and shorten it again. `None`: the header
+/// ends within `beginning`.
 pub fn shorten_header(beginning: &[u8]) -> Option<Vec<u8>> {
     let mut short = Vec::new();
     let mut kept = [false; SummaryField::COUNT];

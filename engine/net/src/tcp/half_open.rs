@@ -171,7 +171,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// Adds an entry for a SYN (without ACK and RST) to an open port. The next `output` sends its
     /// SYN-ACK. `None` when the table is full.
     ///
-    /// Data on the SYN is dropped: RFC 9293 §3.10.7.2 only allows to queue it, and a flood of SYNs
+    /// Data on the SYN is dropped: RFC 9293 §3.10.7.2 has it queued for later, and a flood of SYNs
     /// would fill any queue. The SYN-ACK does not acknowledge it, so the peer sends it again.
     pub fn syn_arrived(
         &mut self,

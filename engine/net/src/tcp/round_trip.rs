@@ -14,8 +14,9 @@ const RTO_AFTER_LOST_SYN: Micros = Micros::from_secs(3);
 /// The least time by which the timeout exceeds the round trip. RFC 6298 §2.4 asks for a timeout of
 /// at least one second, because the peer may delay an acknowledgment. But the delay is added to the
 /// round trip, however long that is. So this is a floor of the margin, as in Linux, and not of the
-/// whole timeout. No large stack delays an acknowledgment by more than 200 ms. The 500 ms that RFC
-/// 9293 §3.8.6.3 allows are covered while the variation of the round trip is as large.
+/// whole timeout. No large stack delays an acknowledgment by more than 200 ms. RFC 9293 §3.8.6.3
+/// allows 500 ms. Such a delay is covered if it is part of the smoothed round trip, or if four
+/// times the variation is at least as long.
 pub const RTO_MARGIN_MIN: Micros = Micros::from_millis(200);
 
 /// The longest timeout, with backoff.

@@ -102,8 +102,8 @@ impl SegmentRepr<'_> {
             + u32::from(self.flags.has(TcpFlags::FIN))
     }
 
-    /// The rest of a SYN: an acknowledgment, and perhaps data and a FIN. `peer_shift`: the shift of
-    /// the sender's windows.
+    /// The segment without its SYN: perhaps an acknowledgment, data and a FIN. `peer_shift`: the
+    /// shift of the sender's windows.
     pub(super) fn behind_syn(&self, peer_shift: u8) -> Self {
         SegmentRepr {
             sequence: self.sequence + 1,

@@ -113,7 +113,7 @@ impl Store {
         Ok(id)
     }
 
-    /// Replaces the further addresses of an account. An address that the account loses is free once
+    /// Replaces the aliases of an account. An alias that the account loses is free once
     /// `continuation` is woken with [`crate::Outcome::Changed`]. Until then no other change of the
     /// account may be requested.
     ///
