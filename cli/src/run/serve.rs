@@ -28,7 +28,7 @@ pub(super) fn serve(
     ready: &Receiver<Instant>,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let mut is_ready = false;
+    let (mut is_serving, mut is_ready) = (false, false);
     let mut panics = 0;
     let mut asked: Option<Instant> = None;
     let mut asked_again = Instant::now();
@@ -36,13 +36,18 @@ pub(super) fn serve(
         match machine.next_event(PATIENCE) {
             Some(Event::Line(line)) => {
                 panics += u32::from(line.contains("] PANIC "));
+                is_serving |= line.contains("] serving ");
                 say(&line);
             }
             Some(Event::Complaint(line)) => remark(format_args!("qemu: {line}")),
             Some(Event::Ended) => break,
             None => {}
         }
-        if let (false, Ok(moment)) = (is_ready, ready.try_recv()) {
+        // With several cores, some may greet before the machine says that all of them do.
+        if is_serving
+            && !is_ready
+            && let Ok(moment) = ready.try_recv()
+        {
             is_ready = true;
             say(format_args!(
                 "barepost: ready in {} ms",

@@ -22,6 +22,9 @@ const FIELDS_BYTES: usize = 112;
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
 /// The most bytes of a shortened header: see [`Summarizer`].
 pub const SHORT_HEADER_BYTES_MAX: usize = 6_400;
+/// The most messages of which a store keeps a shortened header at a time. Further messages are
+/// summarized from their first chunk.
+pub const SHORT_HEADERS_MAX: usize = 16;
 
 /// Makes the summaries of messages: the facts that must be known without reading a message.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,9 @@ mod staging;
 mod summarizing;
 
 use crate::backing::{Backing, DiskPurpose};
-use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, Summarizer};
+use crate::chunk::{
+    self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SHORT_HEADERS_MAX, Summarizer,
+};
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
@@ -429,7 +431,8 @@ impl Deliveries {
         parts: &mut StoreParts,
     ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
         let summarizer = self.summarizer;
-        self.known(id).chunk_completed(&summarizer);
+        let may_keep_header = self.known(id).keeps_header() || self.has_space_for_header();
+        self.known(id).chunk_completed(&summarizer, may_keep_header);
         loop {
             let delivery = self.known(id);
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
@@ -470,6 +473,12 @@ impl Deliveries {
                 return Ok(Ok(()));
             }
         }
+    }
+
+    /// Whether one more shortened header may be kept.
+    fn has_space_for_header(&self) -> bool {
+        let kept = self.table.iter().filter(|(_, delivery)| delivery.keeps_header());
+        kept.count() < SHORT_HEADERS_MAX
     }
 
     fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut StoreParts) {

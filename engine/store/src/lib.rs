@@ -109,7 +109,10 @@ pub use account::{AccountInfo, NewAccount, NewPassword};
 pub use beginning::PartialMessage;
 pub use body::Body;
 pub use capacity::{BodySpace, Capacity, Fill};
-pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summarizer};
+pub use chunk::{
+    BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SHORT_HEADERS_MAX, SUMMARY_BYTES,
+    Summarizer,
+};
 pub use delivery::DeliveryId;
 pub use disk_messages::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding, NamedFinding, Names};

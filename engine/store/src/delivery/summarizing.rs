@@ -30,19 +30,25 @@ impl Default for SummaryProgress {
 }
 
 impl Delivery {
-    /// Examines a complete chunk that is not the last.
-    pub(super) fn chunk_completed(&mut self, summarizer: &Summarizer) {
+    /// Whether a shortened header is kept.
+    pub(super) fn keeps_header(&self) -> bool {
+        matches!(&self.summary_progress, SummaryProgress::Header { short, .. } if !short.is_empty())
+    }
+
+    /// Examines a complete chunk that is not the last. `may_keep_header`: whether the message may
+    /// keep a shortened header. Otherwise the summary is made of what is known.
+    pub(super) fn chunk_completed(&mut self, summarizer: &Summarizer, may_keep_header: bool) {
         match self.summary_progress {
             SummaryProgress::Header { chunks, .. } if chunks <= self.chunks => {}
             _ => return,
         }
         match (summarizer.shorten_header)(&self.beginning()) {
-            Some(mut short) => {
+            Some(mut short) if may_keep_header => {
                 short.shrink_to_fit();
                 assert!(short.len() <= SHORT_HEADER_BYTES_MAX, "a header that was not shortened");
                 self.summary_progress = SummaryProgress::Header { chunks: self.chunks + 1, short };
             }
-            None => self.summarize(summarizer),
+            _ => self.summarize(summarizer),
         }
     }
 
