@@ -103,9 +103,7 @@ impl Sizes {
         // Bodies of requests and of replies, which may grow by doubling.
         let bodies = 3 * self.http_bodies_bytes();
         let judged = JUDGED_BYTES_POOLED + (self.transactions + SIGNED_BESIDE) * JUDGED_BYTES_LEAST;
-        // One more is made while a chunk is examined, from a copy of the chunk.
-        let headers =
-            (store::SHORT_HEADERS_MAX + 1) * store::SHORT_HEADER_BYTES_MAX + store::CHUNK_OCTETS;
+        let headers = store::SHORT_HEADERS_BYTES_MAX;
         self.index_bytes + (connections + handshakes + bodies + judged + headers) as u64
     }
 

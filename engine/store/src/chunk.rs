@@ -24,7 +24,11 @@ pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
 pub const SHORT_HEADER_BYTES_MAX: usize = 6_400;
 /// The most messages of which a store keeps a shortened header at a time. Further messages are
 /// summarized from their first chunk.
-pub const SHORT_HEADERS_MAX: usize = 16;
+pub(crate) const SHORT_HEADERS_MAX: usize = 16;
+/// The most bytes of all shortened headers. One more is made while a chunk is examined, from a copy
+/// of the chunk.
+pub const SHORT_HEADERS_BYTES_MAX: usize =
+    (SHORT_HEADERS_MAX + 1) * SHORT_HEADER_BYTES_MAX + CHUNK_OCTETS;
 
 /// Makes the summaries of messages: the facts that must be known without reading a message.
 #[derive(Clone, Copy, Debug)]

@@ -110,7 +110,7 @@ pub use beginning::PartialMessage;
 pub use body::Body;
 pub use capacity::{BodySpace, Capacity, Fill};
 pub use chunk::{
-    BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SHORT_HEADERS_MAX, SUMMARY_BYTES,
+    BODY_OCTETS_MAX, CHUNK_OCTETS, SHORT_HEADER_BYTES_MAX, SHORT_HEADERS_BYTES_MAX, SUMMARY_BYTES,
     Summarizer,
 };
 pub use delivery::DeliveryId;
