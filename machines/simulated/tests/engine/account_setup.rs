@@ -7,7 +7,6 @@ use chance::Dice;
 use machine::{Instant, Micros};
 use simulated::MemoryDisk;
 
-use super::disk_trouble::deliver_until_refused;
 use super::room::{DISK_BYTES, Room, usual_sizes};
 
 /// The hash of "lovelace", of little cost.
@@ -161,42 +160,6 @@ fn former_alias_becomes_the_address_of_a_new_account() {
     let mut room = again(room, 2, &after);
     assert_eq!(lines(&room), ["grace@barepost.test is not an alias of ada@barepost.test any more"]);
     assert_eq!(reader(&mut room, "grace", &["ada", "grace"]).as_deref(), Some("grace"));
-}
-
-#[test]
-fn address_without_space_for_its_account_is_unavailable() {
-    let of_both = [user("ada", HASHED, &["sales"]), user("bob", HASHED, &[])];
-    let mut room = started(21, MemoryDisk::blank(2 << 20), &of(&of_both));
-    let mut accepted = 0;
-    deliver_until_refused(
-        &mut room,
-        &b"Text that fills the disk.\r\n".repeat(1_000),
-        &mut accepted,
-    );
-    let catching = format!("{HASHED}\ncatch_all = [\"barepost.test\"]");
-    let edited =
-        of(&[user("ada", HASHED, &[]), user("bob", &catching, &[]), user("sales", HASHED, &[])]);
-    let mut room = again(room, 22, &edited);
-    assert!(lines(&room).iter().any(|line| line.contains("sales@")), "{:?}", room.machine.console);
-    let mut talk = room.log_in("ada");
-    for number in 1..=accepted {
-        assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK"));
-    }
-    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
-    room.close(&talk);
-    room.until_nothing_is_in_use();
-    let mut talk = room.connect(25);
-    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
-    assert!(room.smtp(&mut talk, "EHLO client.test").starts_with("250 "));
-    assert!(room.smtp(&mut talk, "MAIL FROM:<sender@elsewhere.test>").starts_with("250 "));
-    for (name, code) in [("sales", "450 4.2.1"), ("sales+a", "450 4.2.1"), ("other", "250 ")] {
-        let reply = room.smtp(&mut talk, &format!("RCPT TO:<{name}@barepost.test>"));
-        assert!(reply.starts_with(code), "{name}: {reply}");
-    }
-    room.part(talk);
-    let mut room = again(room, 23, &edited);
-    let accounts = ["ada", "bob", "sales"];
-    assert_eq!(reader(&mut room, "sales", &accounts).as_deref(), Some("sales"));
 }
 
 #[test]

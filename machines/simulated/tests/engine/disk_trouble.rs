@@ -19,7 +19,7 @@ fn lines_with(room: &Room, words: &str) -> usize {
 }
 
 /// Delivers a message to Ada until it is refused. Returns the refusal, and counts in `accepted`.
-pub(super) fn deliver_until_refused(room: &mut Room, body: &[u8], accepted: &mut usize) -> String {
+fn deliver_until_refused(room: &mut Room, body: &[u8], accepted: &mut usize) -> String {
     loop {
         let mut talk = room.connect(25);
         room.smtp_reply(&mut talk);
