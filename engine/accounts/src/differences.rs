@@ -73,17 +73,7 @@ impl<'c> Differences<'c> {
             let Some((_, domain)) = account.address().rsplit_once('@') else { continue };
             if !self.configuration.serves(domain) {
                 *domains.entry(domain).or_default() += 1;
-            } else if self.is_configured(account.address()) || self.is_reserved(&account) {
-                continue;
-            } else if account.password_hash().is_empty() {
-                lines.add(|| {
-                    format!(
-                        "accounts: {} is not in the configuration and has no password; to read its \
-                         mail, add a user with this address and a password",
-                        account.address()
-                    )
-                });
-            } else {
+            } else if !self.is_configured(account.address()) && !self.is_reserved(&account) {
                 lines.add(|| {
                     format!(
                         "accounts: {} is not in the configuration; its account and mail stay, it \

@@ -12,7 +12,7 @@
 //! further mail once there is an administrator. It becomes a usual account when the configuration
 //! names its address and a password.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -34,8 +34,6 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 #[derive(Debug)]
 pub struct Directory {
     domains: Vec<LocalDomain>,
-    /// All addresses and aliases of the configuration.
-    configured: BTreeSet<String>,
     /// The address of the account that gets the mail for the administrator.
     postmaster: String,
     /// The address of the reserved account, unless a user has it.
@@ -95,12 +93,6 @@ impl Directory {
                 })
                 .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
-            configured: configuration
-                .users
-                .iter()
-                .flat_map(|user| iter::once(&user.address).chain(&user.aliases))
-                .map(|name| name.as_str().to_string())
-                .collect(),
             postmaster: configuration.postmaster(),
             reserved: Some(configuration.reserved_address()).filter(|reserved| {
                 configuration.users.iter().all(|user| user.address.as_str() != reserved)
@@ -135,22 +127,10 @@ impl Directory {
     }
 
     /// The same lookup as [`Directory::recipient`], for an address in the form of account
-    /// addresses.
-    pub fn find(&self, store: &ShardedStore, address: &str) -> Result<AccountId, RecipientRefusal> {
-        let found = address.rsplit_once('@');
-        let found = found.and_then(|(local_part, name)| Some((local_part, self.domain(name)?)));
-        let (local_part, domain) = found.ok_or(RecipientRefusal::NotLocal)?;
-        self.reader_of(store, local_part, domain)
-    }
-
-    /// The same lookup as [`Directory::find`]. `None`: no account gets its mail.
+    /// addresses. `None`: no account gets its mail.
     pub fn recipient_at(&self, store: &ShardedStore, address: &str) -> Option<AccountId> {
-        self.find(store, address).ok()
-    }
-
-    /// Whether the configuration has this address, or alias, of an account.
-    pub fn is_configured(&self, address: &str) -> bool {
-        self.configured.contains(address)
+        let (local_part, domain) = address.rsplit_once('@')?;
+        self.reader_of(store, local_part, self.domain(domain)?).ok()
     }
 
     /// Whether an address is in a local domain.
@@ -203,16 +183,8 @@ impl Directory {
         if let Some(account) = find(user) {
             return Ok(account);
         }
-        let mut is_configured = |local_part| {
-            let address = canonical(local_part, &domain.name, &mut buffer);
-            address.is_some_and(|address| self.configured.contains(address))
-        };
         match &domain.catch_all {
             _ if is_administrative(user) => self.postmaster(store),
-            // The store has refused this address at the start. The next start tries it again.
-            _ if is_configured(local_part) || is_configured(user) => {
-                Err(RecipientRefusal::Unavailable)
-            }
             Some(address) => store.find(address).ok_or(RecipientRefusal::Unavailable),
             None => Err(RecipientRefusal::UnknownUser),
         }

@@ -305,7 +305,7 @@ impl Logins {
             _ if !self.count_attempt(caller.address, throttled, cx.turn.now) => {
                 AttemptState::TooMany
             }
-            _ if is_new(&login, cx) => AttemptState::NotReady,
+            _ if is_new(&login, cx.store) => AttemptState::NotReady,
             Proof::Scram(scram) => {
                 proof = Some(scram);
                 AttemptState::Proving
@@ -338,9 +338,8 @@ impl Logins {
         throttled: Throttled,
         (caller, cx): (Caller, &mut LoginContext<'_>),
     ) -> AttemptState {
-        // An account without a password takes the same time as an unknown one.
         let known = login.account.and_then(|account| cx.store.account(account));
-        let task = match known.filter(|known| !known.password_hash.is_empty()) {
+        let task = match known {
             Some(known) if self.verified.contains(known.password_hash, password, cx.turn.now) => {
                 return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
             }
@@ -419,12 +418,10 @@ impl Logins {
     }
 }
 
-/// Whether the account is configured, and its password is still being made.
-fn is_new(login: &LoginAccount, cx: &LoginContext<'_>) -> bool {
-    let known = login.account.and_then(|account| cx.store.account(account));
-    known.is_some_and(|known| {
-        known.password_hash.is_empty() && cx.directory.is_configured(known.address)
-    })
+/// Whether the account exists and has no password yet.
+fn is_new(login: &LoginAccount, store: &ShardedStore) -> bool {
+    let known = login.account.and_then(|account| store.account(account));
+    known.is_some_and(|known| known.password_hash.is_empty())
 }
 
 /// The verifier for proofs of `login`.

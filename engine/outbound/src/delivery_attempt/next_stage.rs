@@ -15,7 +15,6 @@ use accounts::entries;
 use machine::{Instant, Micros, Turn};
 use relay::destinations::ConnectionOutcome;
 use relay::schedule::{self, NextTry};
-use smtp::RecipientRefusal;
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use crate::attempt_context::AttemptCx;
@@ -166,13 +165,9 @@ impl DeliveryAttempt {
         }
         let (directory, entry) = (cx.parts.directory, self.entry());
         let own = bits(open).find(|bit| directory.has_domain_of(entry.address(*bit)))?;
-        match directory.find(cx.parts.store, entry.address(own)) {
-            Ok(account) => Some(Stage::BeginDelivery(DeliveryKind::Message(own, account))),
-            Err(RecipientRefusal::Unavailable) => {
-                self.round.defer(1 << own);
-                Some(Stage::Choose)
-            }
-            Err(_) => {
+        match directory.recipient_at(cx.parts.store, entry.address(own)) {
+            Some(account) => Some(Stage::BeginDelivery(DeliveryKind::Message(own, account))),
+            None => {
                 self.round.fail(own, FailureReason::UnknownAddress);
                 Some(Stage::Choose)
             }
