@@ -7,12 +7,16 @@
 //! 5321 section 4.5.1) and for reports of abuse (RFC 2142 section 4), and the catch-all account of
 //! the domain.
 //!
+//! An address or alias of the configuration may have no account, if the change of the accounts was
+//! refused at the start (`provisioning`). The next start tries the change again. Until then mail to
+//! the address is refused for now, and the catch-all account does not get it.
+//!
 //! A configuration may have no accounts. Then the mail for the administrator is kept in the
 //! *reserved account*, which has no password, and gets no mail at its own address. It gets no
 //! further mail once there is an administrator. It becomes a usual account when the configuration
 //! names its address and a password.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -34,6 +38,8 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 #[derive(Debug)]
 pub struct Directory {
     domains: Vec<LocalDomain>,
+    /// The addresses and aliases of the configuration.
+    configured: BTreeSet<String>,
     /// The address of the account that gets the mail for the administrator.
     postmaster: String,
     /// The address of the reserved account, unless a user has it.
@@ -68,6 +74,12 @@ impl Directory {
         };
         Directory {
             domains: configuration.domains.iter().map(domain).collect(),
+            configured: configuration
+                .users
+                .iter()
+                .flat_map(|user| iter::once(&user.address).chain(&user.aliases))
+                .map(|name| name.as_str().to_string())
+                .collect(),
             administrators: addresses(
                 configuration.users.iter().filter(|user| user.is_administrator),
             ),
@@ -127,10 +139,18 @@ impl Directory {
     }
 
     /// The same lookup as [`Directory::recipient`], for an address in the form of account
-    /// addresses. `None`: no account gets its mail.
-    pub fn recipient_at(&self, store: &ShardedStore, address: &str) -> Option<AccountId> {
-        let (local_part, domain) = address.rsplit_once('@')?;
-        self.reader_of(store, local_part, self.domain(domain)?).ok()
+    /// addresses.
+    ///
+    /// Errors: why there is no account.
+    pub fn recipient_at(
+        &self,
+        store: &ShardedStore,
+        address: &str,
+    ) -> Result<AccountId, RecipientRefusal> {
+        let parts = address.rsplit_once('@');
+        let parts = parts.and_then(|(local_part, name)| Some((local_part, self.domain(name)?)));
+        let (local_part, domain) = parts.ok_or(RecipientRefusal::NotLocal)?;
+        self.reader_of(store, local_part, domain)
     }
 
     /// Whether an address is in a local domain.
@@ -183,8 +203,15 @@ impl Directory {
         if let Some(account) = find(user) {
             return Ok(account);
         }
+        let mut is_configured = |local_part| {
+            canonical(local_part, &domain.name, &mut buffer)
+                .is_some_and(|address| self.configured.contains(address))
+        };
         match &domain.catch_all {
             _ if is_administrative(user) => self.postmaster(store),
+            _ if is_configured(local_part) || is_configured(user) => {
+                Err(RecipientRefusal::Unavailable)
+            }
             Some(address) => store.find(address).ok_or(RecipientRefusal::Unavailable),
             None => Err(RecipientRefusal::UnknownUser),
         }

@@ -311,7 +311,7 @@ fn check_authors(
 ) -> Result<Authorship, MessageRefusal> {
     let authors =
         signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
-    let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author) == account;
+    let is_theirs = |author: &String| cx.directory.recipient_at(cx.store, author).ok() == account;
     if authors.from.iter().all(is_theirs) {
         return Ok(Authorship::Own);
     }

@@ -107,7 +107,7 @@ impl ArrivalNotes {
 
 /// The account of this machine that gets the message for a recipient.
 fn account_at(entry: &Entry, bit: u8, cx: &AttemptCx<'_, '_>) -> Option<AccountId> {
-    cx.parts.directory.recipient_at(cx.parts.store, entry.address(bit))
+    cx.parts.directory.recipient_at(cx.parts.store, entry.address(bit)).ok()
 }
 
 impl DeliveryKind {

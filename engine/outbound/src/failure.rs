@@ -16,6 +16,8 @@ pub(super) enum FailureReason {
     NoRoute(Unroutable),
     /// The address is in a domain of this machine, but no account has it.
     UnknownAddress,
+    /// The recipient's account on this machine could not be set up at the start.
+    NotSetUp,
     /// The recipient's mailbox on this machine has no space for the message.
     MailboxFull,
     /// The message is larger than the mailbox's quota.
@@ -50,7 +52,9 @@ impl FailureReason {
             FailureReason::MailboxFull | FailureReason::NeverFits => {
                 Enhanced { class, subject: 2, detail: 2 }
             }
-            FailureReason::MailboxClosed => Enhanced { class, subject: 2, detail: 1 },
+            FailureReason::MailboxClosed | FailureReason::NotSetUp => {
+                Enhanced { class, subject: 2, detail: 1 }
+            }
             FailureReason::NoRoom => Enhanced { class, subject: 3, detail: 1 },
             FailureReason::Loop => Enhanced { class, subject: 4, detail: 6 },
             FailureReason::Busy => Enhanced { class, subject: 4, detail: 5 },
@@ -61,9 +65,12 @@ impl FailureReason {
         }
     }
 
-    /// Whether a mailbox of this machine has refused the message for now.
+    /// Whether a mailbox of this machine has refused the message for now, or does not exist yet.
     pub(super) fn is_of_mailbox(&self) -> bool {
-        matches!(self, FailureReason::MailboxFull | FailureReason::MailboxClosed)
+        matches!(
+            self,
+            FailureReason::MailboxFull | FailureReason::MailboxClosed | FailureReason::NotSetUp
+        )
     }
 
     /// The name of the host.
@@ -96,6 +103,9 @@ impl FailureReason {
             FailureReason::Host(reason, _) => reason.words(),
             FailureReason::NoRoute(unroutable) => unroutable.to_string(),
             FailureReason::UnknownAddress => "there is no such address on this server".to_string(),
+            FailureReason::NotSetUp => {
+                "the account could not be set up on this server yet".to_string()
+            }
             FailureReason::MailboxFull => "the mailbox is full".to_string(),
             FailureReason::NeverFits => "the message is larger than the mailbox quota".to_string(),
             FailureReason::MailboxClosed => "the mailbox does not accept more messages".to_string(),

@@ -6,6 +6,7 @@ use accounts::entries::OutboxDelivery;
 use accounts::{Directory, entries};
 use machine::Turn;
 use shards::{DeliveryHandle, ShardedStore};
+use smtp::RecipientRefusal;
 use store::{AccountId, Closing, Recipient, Refusal, SentId, Store};
 use tasks::Continuation;
 
@@ -29,14 +30,18 @@ pub(super) struct JobHost<'a, 'c> {
 /// The local account that receives mail for this address. An account with forwarding does not
 /// count.
 pub fn recipient(address: &str, directory: &Directory, store: &ShardedStore) -> Option<AccountId> {
-    directory.recipient_at(store, address).filter(|account| !directory.forwards(store, *account))
+    let account = directory.recipient_at(store, address).ok()?;
+    (!directory.forwards(store, account)).then_some(account)
 }
 
-/// Whether mail for this address may be sent by an outbox: it is remote, or its account forwards.
+/// Whether mail for this address may be sent by an outbox: it is remote, its account forwards, or
+/// its account is not set up yet.
 pub fn may_post(address: &str, directory: &Directory, store: &ShardedStore) -> bool {
     let may_leave = match directory.recipient_at(store, address) {
-        Some(account) => directory.forwards(store, account),
-        None => !directory.has_domain_of(address),
+        Ok(account) => directory.forwards(store, account),
+        Err(refusal) => {
+            matches!(refusal, RecipientRefusal::NotLocal | RecipientRefusal::Unavailable)
+        }
     };
     may_leave && entries::may_be_posted(address)
 }

@@ -15,6 +15,7 @@ use accounts::entries;
 use machine::{Instant, Micros, Turn};
 use relay::destinations::ConnectionOutcome;
 use relay::schedule::{self, NextTry};
+use smtp::RecipientRefusal;
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use crate::attempt_context::AttemptCx;
@@ -157,8 +158,9 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The next stage for a recipient at a domain of ours. `None`: no such recipient is left. An
-    /// address that does not exist gets a failure report.
+    /// The next stage for a recipient at a domain of ours. `None`: no such recipient is left. The
+    /// sender gets a failure report for an address that does not exist. If an account is not set up
+    /// yet, its address is tried again later.
     fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
         if !self.entry().is_posted() {
             return self.next_of_arrival(open);
@@ -166,8 +168,13 @@ impl DeliveryAttempt {
         let (directory, entry) = (cx.parts.directory, self.entry());
         let own = bits(open).find(|bit| directory.has_domain_of(entry.address(*bit)))?;
         match directory.recipient_at(cx.parts.store, entry.address(own)) {
-            Some(account) => Some(Stage::BeginDelivery(DeliveryKind::Message(own, account))),
-            None => {
+            Ok(account) => Some(Stage::BeginDelivery(DeliveryKind::Message(own, account))),
+            Err(RecipientRefusal::Unavailable) => {
+                cx.queue.index.tried(self.place);
+                self.settle_here(own, DeliveryResult::Later(FailureReason::NotSetUp), cx);
+                Some(Stage::Choose)
+            }
+            Err(_) => {
                 self.round.fail(own, FailureReason::UnknownAddress);
                 Some(Stage::Choose)
             }

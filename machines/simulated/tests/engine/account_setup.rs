@@ -7,7 +7,7 @@ use chance::Dice;
 use machine::{Instant, Micros};
 use simulated::MemoryDisk;
 
-use super::room::{DISK_BYTES, Room, usual_sizes};
+use super::room::{DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 
 /// The hash of "lovelace", of little cost.
 const HASHED: &str = "password_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ\
@@ -244,6 +244,74 @@ fn power_cuts_while_accounts_change_lose_no_address() {
             break;
         }
     }
+}
+
+/// Sends these commands to a port as a client. Returns the last reply.
+fn dialog(room: &mut Room, port: u16, commands: &[&str]) -> String {
+    let mut talk = room.connect(port);
+    assert!(room.smtp_reply(&mut talk).starts_with("220 "));
+    let replies: Vec<String> =
+        commands.iter().map(|command| room.smtp(&mut talk, command)).collect();
+    room.abort(&talk);
+    room.pass(Micros::from_millis(100));
+    replies.last().expect("there is a reply").to_string()
+}
+
+fn rcpt(room: &mut Room, name: &str) -> String {
+    let recipient = format!("RCPT TO:<{name}@barepost.test>");
+    dialog(room, 25, &["EHLO client.test", "MAIL FROM:<sender@elsewhere.test>", &recipient])
+}
+
+#[test]
+fn address_without_its_account_refuses_mail_for_now() {
+    const HELD: [&str; 6] = [
+        "EHLO client.test",
+        "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl",
+        "MAIL FROM:<ada@barepost.test> HOLDFOR=600",
+        "RCPT TO:<orders@new.test>",
+        "DATA",
+        "From: ada@barepost.test\r\nSubject: held\r\n\r\n.",
+    ];
+    let grace = || format!("{}catch_all = [\"barepost.test\"]\n", user("grace", HASHED, &[]));
+    let orders = user("orders", HASHED, &[]).replace("barepost.test", "new.test");
+    let users = [user("ada", HASHED, &[]), grace(), user("sales", HASHED, &[]), orders];
+    let before = of(&[user("ada", HASHED, &["sales"]), grace(), NO_QUOTA.to_string()]);
+    let domains = "\"barepost.test\", \"new.test\"";
+    let after = [configuration(domains, &users), NO_QUOTA.to_string()].concat();
+    let mut room = started(1, MemoryDisk::blank(2 << 20), &before);
+    assert!(dialog(&mut room, 587, &HELD).starts_with("250"));
+    let body = b"A line of its text, to fill the disk with\r\n".repeat(1_000);
+    while rcpt(&mut room, "ada").starts_with("250")
+        && room.deliver("ada@barepost.test", &body).starts_with("250")
+    {}
+    let mut room = again(room, 2, &after);
+    let refused = "sales@barepost.test cannot be set up: DiskFull";
+    assert!(room.console_says(refused), "{:?}", room.machine.console);
+
+    let mut talk = room.log_in("ada");
+    let filled = room.pop3(&mut talk, "STAT");
+    let filled: u32 = filled.split(' ').nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    for number in 1..=filled {
+        assert!(room.pop3(&mut talk, &format!("DELE {number}")).starts_with("+OK"));
+    }
+    assert!(room.pop3(&mut talk, "QUIT").starts_with("+OK"));
+    room.close(&talk);
+    room.until_nothing_is_in_use();
+    for name in ["sales", "SALES", "sales+orders"] {
+        let reply = rcpt(&mut room, name);
+        assert!(reply.starts_with("450 4.2.1"), "{name}: {reply}");
+    }
+    assert_eq!(reader(&mut room, "unknown", &["ada", "grace"]).as_deref(), Some("grace"));
+    room.pass(Micros::from_secs(1200));
+    // The held message is not returned to its sender.
+    assert_eq!(["ada", "grace"].map(|name| messages(&mut room, name)), [0, 1]);
+
+    let mut room = again(room, 3, &after);
+    assert!(!room.console_says(refused), "{:?}", room.machine.console);
+    room.pass(Micros::from_secs(1200));
+    let all = ["ada", "grace", "sales", "orders@new.test"];
+    assert_eq!(all.map(|name| messages(&mut room, name)), [0, 1, 0, 1]);
+    assert_eq!(reader(&mut room, "sales", &["ada", "grace", "sales"]).as_deref(), Some("sales"));
 }
 
 const NAMES: [&str; 6] = ["ada", "grace", "mary", "jean", "hedy", "rosa"];
