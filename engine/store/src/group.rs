@@ -11,6 +11,7 @@ use crate::backing::Parity;
 use crate::layout::{SegmentIndex, ShardId};
 use crate::pending::{Awaiting, Pending};
 use crate::shards::ShardSet;
+use crate::types::AccountId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -123,6 +124,11 @@ impl Commit {
     /// The operations that wait for a record of this group.
     pub(crate) fn pending(&mut self) -> &mut Vec<Pending> {
         &mut self.pending
+    }
+
+    /// Whether a new password of this account is in the group.
+    pub(crate) fn has_password_of(&self, account: AccountId) -> bool {
+        self.pending.iter().any(|one| one.is_password_of(account))
     }
 
     /// Closes the gathering group, when all of its blocks are queued. Afterwards it is in flight,

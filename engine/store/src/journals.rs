@@ -19,6 +19,7 @@ use crate::replay::Dropped;
 use crate::segments::{COMPACTION_RESERVE, Segments, Want};
 use crate::shards::{PerShard, ShardSet};
 use crate::superblock::Root;
+use crate::types::AccountId;
 use crate::walk::{UnfinishedCheckpoint, WalkCursor};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -224,6 +225,11 @@ impl Journals {
     /// Adds an operation that waits until the gathered records of a shard are durable.
     pub(crate) fn wait(&mut self, shard: ShardId, operation: Pending) {
         self.shards.of_mut(shard).pending.push(operation);
+    }
+
+    /// Whether a gathered record has a new password of this account.
+    pub(crate) fn has_password_of(&self, account: AccountId) -> bool {
+        self.shards.of(account.shard()).pending.iter().any(|one| one.is_password_of(account))
     }
 
     /// The number of blocks that the gathered records take.

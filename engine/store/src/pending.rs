@@ -12,6 +12,8 @@ pub(crate) enum Pending {
     Account(Continuation, AccountId),
     Aliases(Continuation, AccountId),
     Change(Continuation),
+    /// The account gets another password.
+    Password(Continuation, AccountId),
     Mailbox(Continuation, MailboxId),
     Filed(Continuation, Filed),
     Move(FrameId),
@@ -20,12 +22,18 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
+    /// Whether this account gets another password.
+    pub(crate) fn is_password_of(self, account: AccountId) -> bool {
+        matches!(self, Pending::Password(_, id) if id == account)
+    }
+
     /// The continuation that is refused if the group fails. Deliveries and moves have none.
     pub(crate) fn continuation(self) -> Option<Continuation> {
         match self {
             Pending::Account(continuation, _)
             | Pending::Aliases(continuation, _)
             | Pending::Change(continuation)
+            | Pending::Password(continuation, _)
             | Pending::Mailbox(continuation, _)
             | Pending::Filed(continuation, _) => Some(continuation),
             Pending::Delivery(_) | Pending::Move(_) | Pending::Drop(..) => None,

@@ -403,7 +403,9 @@ impl Store {
                     wakes.wake(continuation, Outcome::Changed);
                     self.parts.indexes.renew_addresses(id);
                 }
-                Pending::Change(continuation) => wakes.wake(continuation, Outcome::Changed),
+                Pending::Change(continuation) | Pending::Password(continuation, _) => {
+                    wakes.wake(continuation, Outcome::Changed)
+                }
                 Pending::Mailbox(continuation, id) => {
                     wakes.wake(continuation, Outcome::MailboxCreated(id))
                 }

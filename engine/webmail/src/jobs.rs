@@ -85,6 +85,7 @@ pub(crate) use html_document::{Extent, RemoteContent};
 pub use list::{ROWS_MAX, WALKED_MAX};
 pub(crate) use mailboxes::MailboxChange;
 pub use open_message::TEXT_BYTES_MAX;
+pub(crate) use password::ALREADY_CHANGED;
 pub use password::Secrets;
 pub use row_cache::RowCache;
 pub use search::LOOKED_AT_MAX;

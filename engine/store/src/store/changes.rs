@@ -170,8 +170,13 @@ impl Store {
         // The record has the account's new state. The index changes when the record is durable.
         let texts = AccountTexts { password_hash: hash, verifier, replaced, ..account.texts() };
         record::put_account(parts.journals.gather(shard), texts);
-        parts.journals.wait(shard, Pending::Change(continuation));
+        parts.journals.wait(shard, Pending::Password(continuation, id));
         Ok(())
+    }
+
+    /// Whether a new password of this account is not durable yet.
+    pub fn is_password_pending(&self, id: AccountId) -> bool {
+        self.parts.journals.has_password_of(id) || self.parts.commit.has_password_of(id)
     }
 
     /// Removes the messages with these UIDs permanently, all or none. `continuation` is woken with

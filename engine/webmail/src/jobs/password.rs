@@ -1,6 +1,9 @@
 //! Replaces an account's password, first in the store, and then on every core.
 //!
-//! Invariant: when the user reads that the password has changed, no core accepts the old password.
+//! Invariants:
+//! - When the user reads that the password has changed, no core accepts the old password.
+//! - The job replaces only the password that the client has proved to know. The configuration may
+//!   replace that password before the job does. Then the job changes nothing.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,6 +16,9 @@ use crate::context::JobContext;
 use crate::flash::FlashMessage;
 use crate::step::{JobProgress, why};
 use mail::PasswordMark;
+
+/// The complaint about a change of a password that the account no longer has.
+pub(crate) const ALREADY_CHANGED: &str = "Your password was already changed in another window.";
 
 /// The stored form of a new password: its hash and its SCRAM verifier. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,6 +47,8 @@ pub(crate) struct PasswordJob {
     notes: Vec<NoteChange>,
     stage: Stage,
     refused: Option<Refusal>,
+    /// Whether the client has proved a password that the account no longer has.
+    is_outdated: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +63,7 @@ enum Stage {
 
 impl PasswordJob {
     pub(super) fn new(secrets: Secrets, notes: Vec<NoteChange>) -> PasswordJob {
-        PasswordJob { secrets, notes, stage: Stage::Wanted, refused: None }
+        PasswordJob { secrets, notes, stage: Stage::Wanted, refused: None, is_outdated: false }
     }
 
     pub(super) fn ask(
@@ -68,6 +76,12 @@ impl PasswordJob {
             return JobProgress::Waiting;
         }
         match self.stage {
+            // Until the other password is durable, the account still has the old one.
+            Stage::Wanted if cx.store().is_password_pending(account) => return JobProgress::Yield,
+            Stage::Wanted if !self.is_replaced_present(account, cx) => {
+                self.is_outdated = true;
+                self.stage = Stage::Over;
+            }
             Stage::Wanted => match self.store(account, cx) {
                 Ok(asked) => {
                     *under_way += asked;
@@ -83,6 +97,12 @@ impl PasswordJob {
             Stage::Over => {}
         }
         JobProgress::Waiting
+    }
+
+    /// Whether the account has the password that the client has proved to know.
+    fn is_replaced_present(&self, account: AccountId, cx: &JobContext<'_, '_>) -> bool {
+        let known = cx.store().account(account);
+        known.is_none_or(|known| PasswordMark::of(known.password_hash()) == self.secrets.replaced)
     }
 
     /// Stores the password and the sessions, usually in one group of the journal. Returns the
@@ -114,6 +134,7 @@ impl PasswordJob {
     pub(super) fn done(&self) -> JobProgress {
         let flash = match self.refused {
             Some(refusal) => FlashMessage::failure(why(refusal)),
+            None if self.is_outdated => FlashMessage::failure(ALREADY_CHANGED),
             None => {
                 FlashMessage::success("Password changed. All your other sessions were signed out.")
             }

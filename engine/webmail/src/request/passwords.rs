@@ -15,7 +15,7 @@ use store::NoteChange;
 use crate::flash::FlashMessage;
 use crate::form::Form;
 use crate::handler_reply::HandlerReply;
-use crate::jobs::{Job, Secrets, SettingsJob};
+use crate::jobs::{ALREADY_CHANGED, Job, Secrets, SettingsJob};
 use crate::layout::AuthenticatedClient;
 use crate::persisted_session::PersistedSession;
 use crate::{SessionTicket, answer};
@@ -112,9 +112,7 @@ impl AuthenticatedRequest<'_, '_> {
             Ok(_) if (self.cx.is_changing)(self.account) => {
                 self.complaint("Your password is being changed in another window.")
             }
-            Ok(secrets) if secrets.replaced != present => {
-                self.complaint("Your password was already changed in another window.")
-            }
+            Ok(secrets) if secrets.replaced != present => self.complaint(ALREADY_CHANGED),
             Ok(secrets) => {
                 let mark = PasswordMark::of(&secrets.hash);
                 let notes = self.sessions().into_iter().map(|(digest, session)| {

@@ -2,8 +2,11 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use super::room::{Room, Talk};
-use super::settings::{accepts_password, asks_for_login, change};
+use machine::Micros;
+use simulated::Mood;
+
+use super::room::{CONFIGURATION, Room, Talk};
+use super::settings::{accepts_password, again, asks_for_login, change, forget_connections};
 use super::webmail::{Browser, Page, serving};
 
 /// Logins with the password `lovelace`: NUL, the name, NUL, the password, in base64.
@@ -118,5 +121,43 @@ fn of_two_password_changes_at_once_one_wins() {
                 && !accepts_password(&mut room, loser)
                 && !accepts_password(&mut room, "lovelace")
         );
+    }
+}
+
+#[test]
+fn change_by_the_old_password_never_undoes_the_operators() {
+    let (before, rest) = CONFIGURATION.split_once("password_hash").expect("Ada has a hash");
+    let (_, after) = rest.split_once('\n').expect("the line ends");
+    let configured = format!("{before}password = \"configured anew\"\n{after}");
+    for (number, delay) in [0, 10, 100, 1000].into_iter().enumerate() {
+        let seed = 50 + 2 * number as u64;
+        let (mut room, trust) = serving(seed);
+        let mut ada = Browser::new(&trust);
+        ada.log_in(&mut room, "ada", "lovelace");
+        let mut room = again(room, seed + 1, &trust, &configured);
+        // The disk stores neither change before the other is asked for.
+        room.machine.disk.mood = Mood::Waits;
+        room.machine.computing = Micros::from_millis(delay);
+        forget_connections(&mut [&mut ada]);
+        let token = ada.get(&mut room, "/mail/settings").token();
+        let new = "analytical";
+        let fields = [
+            ("token", &*token),
+            ("old", "lovelace"),
+            ("new", new),
+            ("again", new),
+            ("do", "password"),
+        ];
+        ada.begin(&mut room, "/mail/settings", &fields);
+        room.pass(Micros::from_secs(20));
+        assert!(room.machine.disk.waiting() > 0, "{delay}");
+        room.machine.disk.mood = Mood::Works;
+        room.machine.computing = Micros(0);
+        room.pass(Micros::from_secs(1));
+        let page = ada.finish(&mut room);
+        assert!(!outcome(page, &mut ada, &mut room).contains("Password changed."), "{delay}");
+        assert!(room.console_says("the password of ada@barepost.test was set"), "{delay}");
+        assert!(accepts_password(&mut room, "configured anew"), "{delay}");
+        assert!(!accepts_password(&mut room, new), "{delay}");
     }
 }
