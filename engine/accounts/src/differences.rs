@@ -13,6 +13,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use configuration::{Configuration, Password, User};
@@ -74,13 +75,7 @@ impl<'c> Differences<'c> {
             if !self.configuration.serves(domain) {
                 *domains.entry(domain).or_default() += 1;
             } else if !self.is_configured(account.address()) && !self.is_reserved(&account) {
-                lines.add(|| {
-                    format!(
-                        "accounts: {} is not in the configuration; its account and mail stay, it \
-                         gets mail and can log in; to lock it, put it back with a new password",
-                        account.address()
-                    )
-                });
+                lines.add(|| unconfigured(&account));
             }
         }
         lines.end("accounts", console);
@@ -169,6 +164,22 @@ impl<'c> Differences<'c> {
             changes.extend(alias_change(&account, free_aliases(user, store)));
         }
         changes
+    }
+}
+
+/// The line for an account that the configuration does not have.
+fn unconfigured(account: &AccountInfo<'_>) -> String {
+    let address = account.address();
+    if account.password_hash().is_empty() {
+        format!(
+            "accounts: {address} is not in the configuration and has no password; to read its \
+             mail, add a user with this address and a password"
+        )
+    } else {
+        format!(
+            "accounts: {address} is not in the configuration; its account and mail stay, it gets \
+             mail and can log in; to lock it, put it back with a new password"
+        )
     }
 }
 

@@ -16,7 +16,7 @@
 //! further mail once there is an administrator. It becomes a usual account when the configuration
 //! names its address and a password.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -39,7 +39,7 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 pub struct Directory {
     domains: Vec<LocalDomain>,
     /// The addresses and aliases of the configuration.
-    configured: BTreeSet<String>,
+    configured: BTreeMap<String, ConfiguredName>,
     /// The address of the account that gets the mail for the administrator.
     postmaster: String,
     /// The address of the reserved account, unless a user has it.
@@ -53,6 +53,13 @@ pub struct Directory {
     daily: Daily,
     /// Daily limits of accounts with their own setting, by address.
     dailies: BTreeMap<String, Daily>,
+}
+
+/// A name of an account in the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ConfiguredName {
+    Address,
+    Alias,
 }
 
 #[derive(Debug)]
@@ -77,8 +84,11 @@ impl Directory {
             configured: configuration
                 .users
                 .iter()
-                .flat_map(|user| iter::once(&user.address).chain(&user.aliases))
-                .map(|name| name.as_str().to_string())
+                .flat_map(|user| {
+                    let aliases = user.aliases.iter().map(|alias| (alias, ConfiguredName::Alias));
+                    iter::once((&user.address, ConfiguredName::Address)).chain(aliases)
+                })
+                .map(|(name, kind)| (name.as_str().to_string(), kind))
                 .collect(),
             administrators: addresses(
                 configuration.users.iter().filter(|user| user.is_administrator),
@@ -205,7 +215,7 @@ impl Directory {
         }
         let mut is_configured = |local_part| {
             canonical(local_part, &domain.name, &mut buffer)
-                .is_some_and(|address| self.configured.contains(address))
+                .is_some_and(|address| self.configured.contains_key(address))
         };
         match &domain.catch_all {
             _ if is_administrative(user) => self.postmaster(store),
@@ -232,6 +242,11 @@ impl Directory {
             account: known.map(|known| known.id),
             name: known.map_or(address, |known| known.address).into(),
         }
+    }
+
+    /// Whether this is the address of an account of the configuration.
+    pub(crate) fn is_configured(&self, address: &str) -> bool {
+        self.configured.get(address) == Some(&ConfiguredName::Address)
     }
 
     /// Whether all accounts have the default quota.

@@ -305,7 +305,7 @@ impl Logins {
             _ if !self.count_attempt(caller.address, throttled, cx.turn.now) => {
                 AttemptState::TooMany
             }
-            _ if is_new(&login, cx.store) => AttemptState::NotReady,
+            _ if is_new(&login, cx) => AttemptState::NotReady,
             Proof::Scram(scram) => {
                 proof = Some(scram);
                 AttemptState::Proving
@@ -339,7 +339,8 @@ impl Logins {
         (caller, cx): (Caller, &mut LoginContext<'_>),
     ) -> AttemptState {
         let known = login.account.and_then(|account| cx.store.account(account));
-        let task = match known {
+        // An account without a password costs as much as an unknown name.
+        let task = match known.filter(|known| !known.password_hash.is_empty()) {
             Some(known) if self.verified.contains(known.password_hash, password, cx.turn.now) => {
                 return AttemptState::Verified(known.id, PasswordMark::of(known.password_hash));
             }
@@ -418,10 +419,13 @@ impl Logins {
     }
 }
 
-/// Whether the account exists and has no password yet.
-fn is_new(login: &LoginAccount, store: &ShardedStore) -> bool {
-    let known = login.account.and_then(|account| store.account(account));
-    known.is_some_and(|known| known.password_hash.is_empty())
+/// Whether the account exists and has no password yet. An account that is not in the configuration
+/// gets none.
+fn is_new(login: &LoginAccount, cx: &LoginContext<'_>) -> bool {
+    let known = login.account.and_then(|account| cx.store.account(account));
+    known.is_some_and(|known| {
+        known.password_hash.is_empty() && cx.directory.is_configured(known.address)
+    })
 }
 
 /// The verifier for proofs of `login`.

@@ -373,6 +373,25 @@ fn accounts_that_are_made_quickly_are_ready_when_it_serves() {
 }
 
 #[test]
+fn unconfigured_account_without_a_password_is_no_new_account() {
+    let mut room = slow_start(1, &NAMES[..2]);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    assert!(login(&mut room, "grace", "lovelace").starts_with("-ERR [SYS/TEMP]"));
+    let mut room = again(room, 2, &with_plain(&NAMES[..1]));
+    assert_eq!(
+        lines(&room),
+        ["grace@barepost.test is not in the configuration and has no password; to read its mail, \
+          add a user with this address and a password"]
+    );
+    for password in ["lovelace", ""] {
+        assert!(login(&mut room, "grace", password).starts_with(WRONG));
+    }
+    assert!(room.deliver("grace@barepost.test", b"x\r\n").starts_with("250"));
+    let mut room = again(room, 3, &with_plain(&NAMES[..2]));
+    assert!(login(&mut room, "grace", "lovelace").starts_with("+OK 1 "));
+}
+
+#[test]
 fn power_cut_while_passwords_are_made_is_made_up_for() {
     for seed in 0..6 {
         let mut room = slow_start(seed, &NAMES[..3]);
