@@ -220,8 +220,16 @@ impl Configuration {
     /// postmaster later, and the reserved account can become a usual one, so that its mail is read.
     pub fn reserved_address(&self) -> String {
         let domain = self.domains.first().map_or("", HostName::as_str);
-        ["kept-for-postmaster@", domain].concat()
+        [RESERVED, domain].concat()
     }
+}
+
+/// The address of the reserved account, without its domain.
+const RESERVED: &str = "kept-for-postmaster@";
+
+/// Whether this is the address of the reserved account, whichever domain is the first one.
+pub fn is_reserved(address: &str) -> bool {
+    address.starts_with(RESERVED)
 }
 
 fn domains(root: &Section<'_, '_>) -> Result<Vec<HostName>, ConfigurationError> {

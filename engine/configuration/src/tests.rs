@@ -315,6 +315,16 @@ fn an_address_belongs_to_one_account_only() {
 }
 
 #[test]
+fn the_name_of_the_reserved_account_is_no_alias() {
+    let alias = "password = 'lovelace'\naliases = ['Kept-for-postmaster@a.test']";
+    let wrong = "`kept-for-postmaster@a.test` is kept for mail from the time without users";
+    refused(&with_user(alias), 6, wrong, "another alias, or a user with this address");
+    let user = "password = 'lovelace'\n[[user]]\naddress = 'kept-for-postmaster@a.test'\n\
+                password = 'countess'";
+    assert!(Configuration::parse(&with_user(user)).is_ok());
+}
+
+#[test]
 fn a_domain_has_one_catch_all_account() {
     let text = with_user("password = 'lovelace'\ncatch_all = ['b.test']");
     refused(&text, 6, "`b.test` is not one of the domains", "a domain that `domains` names");

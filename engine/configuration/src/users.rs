@@ -12,7 +12,7 @@ use super::error::ConfigurationError;
 use super::keys::keys;
 use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
 use super::values::{HostName, MailAddress};
-use super::{ALIASES_BYTES_MAX, ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
+use super::{ALIASES_BYTES_MAX, ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX, is_reserved};
 
 /// The longest password, in bytes. It must fit into a line of POP3 (RFC 2449 §4 allows 255),
 /// together with the command.
@@ -219,7 +219,7 @@ fn user(
             let items = list.list(ALIASES_MAX, "a list of addresses")?;
             let aliases = items
                 .iter()
-                .map(|item| self::address(item, domains, &mut taken.addresses))
+                .map(|item| alias(item, domains, &mut taken.addresses))
                 .collect::<Result<Vec<_>, _>>()?;
             if aliases.iter().map(|alias| alias.as_str().len()).sum::<usize>() > ALIASES_BYTES_MAX {
                 let expected = format_args!("at most {ALIASES_BYTES_MAX} bytes of addresses");
@@ -304,6 +304,22 @@ fn address(
         ));
     }
     Ok(address)
+}
+
+/// Reads an alias. It must not be an address of a reserved account.
+fn alias(
+    item: &Item<'_, '_>,
+    domains: &[HostName],
+    taken: &mut BTreeSet<MailAddress>,
+) -> Result<MailAddress, ConfigurationError> {
+    let alias = address(item, domains, taken)?;
+    if is_reserved(alias.as_str()) {
+        return Err(item.error(
+            format_args!("`{alias}` is kept for mail from the time without users"),
+            "another alias, or a user with this address",
+        ));
+    }
+    Ok(alias)
 }
 
 /// Reads a domain that the account is the catch-all of. No other account may be its catch-all.
