@@ -11,7 +11,7 @@
 //! continues.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -94,11 +94,13 @@ impl<'c> Differences<'c> {
     /// Whether an account is the reserved account, which has no password.
     fn is_reserved(&self, account: &AccountInfo<'_>) -> bool {
         account.password_hash().is_empty()
-            && account.address() == self.configuration.reserved_address()
+            && configuration::is_reserved(account.address())
+            && !self.is_configured(account.address())
     }
 
-    /// The address of the reserved account, if it is needed and does not exist. Prints how its mail
-    /// can be read, as long as it has mail or gets mail.
+    /// The address of the reserved account, if it is needed and does not exist. Prints how the mail
+    /// of each reserved account can be read, as long as it has mail or gets mail. A former one is
+    /// in another domain.
     pub(crate) fn missing_reserved_account(
         &self,
         store: &Store,
@@ -106,17 +108,28 @@ impl<'c> Differences<'c> {
     ) -> Option<Box<str>> {
         let address = self.configuration.reserved_address();
         let is_needed = self.configuration.users.is_empty();
-        let known = store.find(&address).and_then(|id| store.account(id));
-        let has_mail = known.is_some_and(|account| {
-            self.is_reserved(&account) && store.usage(account.id()).mailboxes > 0
-        });
-        if is_needed || has_mail && !self.is_configured(&address) {
-            console.print(format_args!(
-                "accounts: mail to postmaster and abuse from the time without users is kept in the \
-                 account {address}; to read it, add a user with this address and a password"
-            ));
+        let has_mail = |account: &AccountInfo<'_>| {
+            let domain = account.address().rsplit_once('@').map_or("", |(_, domain)| domain);
+            self.is_reserved(account)
+                && self.configuration.serves(domain)
+                && store.usage(account.id()).mailboxes > 0
+        };
+        let mut kept: BTreeSet<Box<str>> =
+            store.accounts().filter(has_mail).map(|account| account.address().into()).collect();
+        if is_needed {
+            kept.insert(address.as_str().into());
         }
-        (is_needed && known.is_none()).then(|| address.into())
+        let mut lines = Lines::default();
+        for address in kept {
+            lines.add(|| {
+                format!(
+                    "accounts: mail to postmaster and abuse from the time without users is kept in \
+                     the account {address}; to read it, add a user with this address and a password"
+                )
+            });
+        }
+        lines.end("accounts", console);
+        (is_needed && store.find(&address).is_none()).then(|| address.into())
     }
 
     /// Prints the aliases that are addresses of other accounts.

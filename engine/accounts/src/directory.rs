@@ -14,7 +14,7 @@
 //! A configuration may have no accounts. Then the mail for the administrator is kept in the
 //! *reserved account*, which has no password, and gets no mail at its own address. It gets no
 //! further mail once there is an administrator. It becomes a usual account when the configuration
-//! names its address and a password.
+//! names its address and a password. An account of an earlier first domain stays reserved.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -42,8 +42,6 @@ pub struct Directory {
     configured: BTreeMap<String, ConfiguredName>,
     /// The address of the account that gets the mail for the administrator.
     postmaster: String,
-    /// The address of the reserved account, unless a user has it.
-    reserved: Option<String>,
     administrators: Vec<String>,
     quota: Quota,
     /// Quotas of accounts with their own setting, by address.
@@ -116,9 +114,6 @@ impl Directory {
                 .filter(|(_, daily)| *daily != daily_of(configuration, None))
                 .collect(),
             postmaster: configuration.postmaster(),
-            reserved: Some(configuration.reserved_address()).filter(|reserved| {
-                configuration.users.iter().all(|user| user.address.as_str() != reserved)
-            }),
         }
     }
 
@@ -316,7 +311,8 @@ impl Directory {
     ) -> Option<KnownAccount<'s>> {
         let known = store.account(store.find(address)?)?;
         let is_reserved = known.password_hash.is_empty()
-            && self.reserved.as_deref().is_some_and(|reserved| reserved == known.address);
+            && configuration::is_reserved(known.address)
+            && !self.is_configured(known.address);
         (!is_reserved).then_some(known)
     }
 

@@ -202,6 +202,18 @@ fn mail_to_the_administrator_is_kept_until_there_is_one() {
     assert!(room.pop3(&mut talk, "PASS ").starts_with("-ERR"));
     room.part(talk);
 
+    // Another first domain changes nothing about the mail of this account.
+    let reordered = without_users().replace("domains = [", "domains = [\"first.test\", ");
+    let mut room = restarted(room, 10, &reordered);
+    assert!(room.console_says(KEPT));
+    assert!(room.console_says("is kept in the account kept-for-postmaster@first.test"));
+    assert!(!room.console_says("is not in the configuration"));
+    let mut talk = greeted(&mut room, 25, b"a");
+    room.smtp(&mut talk, "MAIL FROM:<>");
+    let reply = room.smtp(&mut talk, "RCPT TO:<kept-for-postmaster@barepost.test>");
+    assert!(reply.starts_with("550 5.1.1"), "{reply}");
+    room.part(talk);
+
     // The new administrator gets new mail, and is told where the earlier mail is.
     let mut room = restarted(room, 7, CONFIGURATION);
     assert!(room.console_says(KEPT));
