@@ -144,7 +144,8 @@ impl Directory {
     }
 
     /// The same lookup as [`Directory::recipient`], for an address in the form of account
-    /// addresses.
+    /// addresses. It also finds the account of the administrator by its own address, even if that
+    /// is the reserved account: a message in the queue may have this address.
     ///
     /// Errors: why there is no account.
     pub fn recipient_at(
@@ -152,6 +153,9 @@ impl Directory {
         store: &ShardedStore,
         address: &str,
     ) -> Result<AccountId, RecipientRefusal> {
+        if address == self.postmaster {
+            return self.postmaster(store);
+        }
         let parts = address.rsplit_once('@');
         let parts = parts.and_then(|(local_part, name)| Some((local_part, self.domain(name)?)));
         let (local_part, domain) = parts.ok_or(RecipientRefusal::NotLocal)?;
