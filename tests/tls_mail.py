@@ -152,7 +152,7 @@ class Mail(barepost.SharedMachineTest):
                 )
         for port, tls in ((submissions, "--tls-on-connect"), (submission, "--tls")):
             for mechanism in ("PLAIN", "LOGIN"):
-                # Telephones add a space to the name that they suggest.
+                # Phone keyboards add a space after a name that they complete.
                 self.swaks(message, port, tls, "--from", ADA, "--auth", mechanism, "--auth-user", f"{ADA} ", "--auth-password", PASSWORD)
         with smtplib.SMTP_SSL("localhost", submissions, "client.test", timeout=60, context=self.context()) as session:
             session.ehlo()

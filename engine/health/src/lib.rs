@@ -32,7 +32,8 @@ const READ_AGAIN: Micros = Micros::from_secs(1);
 /// The health of a core's store.
 pub struct StorageHealth {
     core: CoreId,
-    /// The time of the next try of a failed disk. `None` if the console has reported no failure.
+    /// The time of the next try of a failed disk, or of unreadable sectors while it is opened.
+    /// `None` if neither waits for a try.
     again_at: Option<Instant>,
     /// Whether the console has reported an unreadable sector.
     is_unreadable_told: bool,
@@ -46,7 +47,7 @@ pub enum HealthPhase {
     /// The store is being opened.
     Opening,
     /// The machine starts or stops. A failed disk is reported, but not tried again.
-    Between,
+    NotServing,
     /// Clients are served.
     Serving,
 }
@@ -78,7 +79,7 @@ impl StorageHealth {
         }
         match phase {
             HealthPhase::Opening => self.read_again(now, store, console),
-            HealthPhase::Between => self.examine_state(phase, now, store, console),
+            HealthPhase::NotServing => self.examine_state(phase, now, store, console),
             HealthPhase::Serving => {
                 self.examine_state(phase, now, store, console);
                 if let Some(capacity) = store.capacity() {

@@ -13,7 +13,7 @@ pub(crate) fn is_authority(text: &[u8]) -> bool {
             (is_registered_name(name), Some(port))
         }
     };
-    is_host && port.is_some_and(is_port)
+    is_host && port.is_some_and(is_port_part)
 }
 
 /// The bytes before the first `end`, and the rest.
@@ -22,7 +22,7 @@ fn split_before(text: &[u8], end: u8) -> (&[u8], &[u8]) {
 }
 
 /// Whether `text` is empty, or a colon and digits. The digits may be absent.
-fn is_port(text: &[u8]) -> bool {
+fn is_port_part(text: &[u8]) -> bool {
     match text {
         [] => true,
         [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),

@@ -93,7 +93,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             State::ReadOnly(_) => return Err(SenderRefusal::DiskFailed),
             State::Opening | State::Refused(_) => return Err(SenderRefusal::Busy),
         }
-        self.cx.store.check_room(mail.declared_bytes.unwrap_or(0)).map_err(sender_refusal)?;
+        self.cx.store.check_space(mail.declared_bytes.unwrap_or(0)).map_err(sender_refusal)?;
         if buggify!(NoTransaction) {
             return Err(SenderRefusal::Busy);
         }
@@ -192,7 +192,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             author,
             revision,
             long_lines: LongLines::default(),
-            mark: &[],
+            long_lines_field: &[],
             proof,
             inquiry,
             signing,

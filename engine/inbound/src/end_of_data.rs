@@ -208,8 +208,9 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 return Ok(if is_all { Step::Done(EndOfData::Proving) } else { Step::Waits });
             };
             let is_own = check_authors(signing, account, cx)? == Authorship::Own;
-            message.mark = if is_own && is_elsewhere { mark(message.long_lines) } else { &[] };
-            if cx.signer.has_keys() || !message.mark.is_empty() {
+            message.long_lines_field =
+                if is_own && is_elsewhere { long_lines_field(message.long_lines) } else { &[] };
+            if cx.signer.has_keys() || !message.long_lines_field.is_empty() {
                 return Ok(Step::Done(EndOfData::Signing));
             }
             signing.forget(cx.signer, cx.compute);
@@ -222,7 +223,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             }
             let path = Some(reverse_path).filter(|_| !is_elsewhere);
             let fields_to_store =
-                submitted_fields(signing, path, message.mark, &mut inbound.trace)?;
+                submitted_fields(signing, path, message.long_lines_field, &mut inbound.trace)?;
             signing.forget(cx.signer, cx.compute);
             Ok(Step::Done(EndOfData::FinalFields(fields_to_store)))
         }
@@ -295,9 +296,9 @@ enum Authorship {
     Resent,
 }
 
-/// The mark of the outbox entry of an account's own message. A message that the account resends
-/// gets none, since it must not be changed.
-fn mark(long_lines: LongLines) -> &'static [u8] {
+/// The field above the envelope of a message with long lines, or nothing. It is only for an
+/// account's own message: a message that the account resends must not be changed.
+fn long_lines_field(long_lines: LongLines) -> &'static [u8] {
     if long_lines.is_any() { envelope::LONG_LINES } else { &[] }
 }
 
@@ -406,17 +407,17 @@ fn reason<'a>(reasons: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// The fields above a message from a client that has logged in: its signatures, and `Return-Path`
-/// if `path` is given. `mark`: the mark of the outbox entry, if it has one.
+/// if `path` is given. `long_lines_field`: see [`IncomingMessage`].
 fn submitted_fields(
     signing: &Signing,
     path: Option<&String>,
-    mark: &[u8],
+    long_lines_field: &[u8],
     trace: &mut Trace,
 ) -> Result<FinalFields, MessageRefusal> {
     let buffer = trace.buffer.as_mut_slice();
     let length =
         path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
-    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default(), mark);
+    let fields = signing.head(trace.buffer.get(..length).unwrap_or_default(), long_lines_field);
     Ok(FinalFields { fields, taken: 0, is_suspect: false })
 }
 

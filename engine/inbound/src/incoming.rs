@@ -32,8 +32,9 @@ pub(super) struct IncomingMessage {
     pub(super) revision: Revision,
     /// Whether a submitted message has lines that are too long for other servers.
     pub(super) long_lines: LongLines,
-    /// The mark of the outbox entry, known at the end of the message.
-    pub(super) mark: &'static [u8],
+    /// The field above the envelope that says that the message has long lines. It is empty for
+    /// other messages, and before the end of the message is known.
+    pub(super) long_lines_field: &'static [u8],
     /// The checks of an external message.
     pub(super) proof: Option<Box<DmarcCheck>>,
     /// The question to the filter, if the filter is asked about the message.

@@ -92,7 +92,7 @@ impl InboundTransaction {
         if copies == 0 || !self.posting.goes_to_queue() {
             return Ok(());
         }
-        store.check_room(octets.saturating_mul(copies)).map_err(|refusal| match refusal {
+        store.check_space(octets.saturating_mul(copies)).map_err(|refusal| match refusal {
             // All copies together may be too large for the disk, although the message is not.
             Refusal::TooLarge => MessageRefusal::StorageFull,
             other => message_refusal(other),

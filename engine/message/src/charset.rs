@@ -58,12 +58,12 @@ pub(crate) fn is_ascii(name: &[u8]) -> bool {
 pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     match name.and_then(encoding) {
         Some(encoding) => encoding.decode_without_bom_handling(bytes).0,
-        None => guess(bytes),
+        None => decode_guessed(bytes),
     }
 }
 
 /// Decodes all of `bytes` without a known charset.
-pub fn guess(bytes: &[u8]) -> Cow<'_, str> {
+pub fn decode_guessed(bytes: &[u8]) -> Cow<'_, str> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0,

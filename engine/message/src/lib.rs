@@ -39,7 +39,7 @@ mod trace;
 mod transfer;
 mod writer;
 
-pub use charset::guess;
+pub use charset::decode_guessed;
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use mbox::MboxWriter;
 pub use reencode::{LongLines, Need, Reencoder};

@@ -57,8 +57,9 @@ pub(super) enum State {
     UnderWay,
     /// An administrator holds the entry.
     Held,
-    /// A change that an administrator has asked for is on its way to the disk.
-    Ordered,
+    /// No attempt may begin with the entry: it is new, an administrator's change is on its way to
+    /// the disk, or another entry's report that names its recipients is being stored.
+    Claimed,
     /// A report about the entry is stored. The entry is due, and its recipients are to be marked.
     Reported,
     /// The entry has an unreadable head, or was found by a rebuild. An administrator can only
@@ -119,7 +120,7 @@ impl QueueIndex {
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
             new.insert(EntryStatus {
-                state: State::Ordered,
+                state: State::Claimed,
                 domain: None,
                 message: None,
                 delay_report_due: None,
@@ -164,7 +165,7 @@ impl QueueIndex {
             State::Waits(at) => self.waiting.insert(at, place),
             State::Reported => self.waiting.insert(Instant::START, place),
             State::Held => self.held += 1,
-            State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
+            State::Behind | State::UnderWay | State::Claimed | State::LeftAlone => {}
         }
     }
 
@@ -182,7 +183,7 @@ impl QueueIndex {
             State::Waits(at) => self.waiting.remove(at, place),
             State::Reported => self.waiting.remove(Instant::START, place),
             State::Held => self.held -= 1,
-            State::Behind | State::UnderWay | State::Ordered | State::LeftAlone => {}
+            State::Behind | State::UnderWay | State::Claimed | State::LeftAlone => {}
         }
     }
 
@@ -236,7 +237,7 @@ impl QueueIndex {
         let is_untried = |state| match state {
             State::UnderWay | State::Behind => true,
             State::Waits(at) => at <= now + SOON,
-            State::Held | State::Ordered | State::Reported | State::LeftAlone => false,
+            State::Held | State::Claimed | State::Reported | State::LeftAlone => false,
         };
         self.near(place).any(|(_, status)| {
             status.message.is_none_or(|other| other == message) && is_untried(status.state)

@@ -22,7 +22,7 @@
 //!   together with the report. An attempt that finds the note of a recipient marks the recipient,
 //!   and neither tries nor reports it again. So each recipient is reported once, whenever the power
 //!   fails.
-//! - An entry that is joined is [`State::Ordered`] until the report is stored or refused, so no
+//! - An entry that is joined is [`State::Claimed`] until the report is stored or refused, so no
 //!   attempt has it. Then it is [`State::Reported`], so its next attempt marks its recipients.
 //! - An entry that an administrator changes is no longer joined.
 
@@ -200,7 +200,7 @@ fn join_delayed(
 }
 
 fn join(joined: JoinedEntry, round: &mut Round, cx: &mut AttemptCx<'_, '_>) {
-    cx.queue.index.set(joined.place, State::Ordered);
+    cx.queue.index.set(joined.place, State::Claimed);
     round.join(joined);
 }
 

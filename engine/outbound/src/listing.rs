@@ -46,7 +46,7 @@ fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
         State::Reported => QueueState::Next,
         State::Behind => QueueState::Behind,
         State::UnderWay => QueueState::UnderWay,
-        State::Held | State::Ordered => QueueState::Held,
+        State::Held | State::Claimed => QueueState::Held,
         State::LeftAlone => QueueState::LeftAlone,
     }
 }

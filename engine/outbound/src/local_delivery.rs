@@ -43,8 +43,8 @@ pub(super) enum HandoverStep {
     /// The attempt waits. The store wakes it when the store can take more, or when more of the
     /// message was read.
     Waits,
-    /// The message cannot be written as it is needed. The delivery must be given up.
-    Useless,
+    /// The message cannot be written in the required form. The delivery must be given up.
+    Impossible,
     /// The store has all bytes, and wakes the attempt when they are durable.
     Complete,
 }
@@ -126,7 +126,7 @@ impl LocalDelivery {
             match rewriting.go_on(reader, cx)? {
                 RewritingStep::Bytes => return Ok(HandoverStep::Taken),
                 RewritingStep::Waits => return Ok(HandoverStep::Waits),
-                RewritingStep::Useless => return Ok(HandoverStep::Useless),
+                RewritingStep::Impossible => return Ok(HandoverStep::Impossible),
                 RewritingStep::Over(known) => closing = known,
             }
         }

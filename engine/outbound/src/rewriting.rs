@@ -62,8 +62,8 @@ pub(super) enum RewritingStep {
     Waits,
     /// All bytes were written.
     Over(Closing),
-    /// The message cannot be written as needed.
-    Useless,
+    /// The message cannot be written in the required form. The delivery must be given up.
+    Impossible,
 }
 
 impl Rewriting {
@@ -115,7 +115,7 @@ impl Rewriting {
         let mut out = Vec::new();
         let is_ascii = encoder.ended(&mut out);
         if self.need == Need::SevenBit && !is_ascii {
-            return RewritingStep::Useless;
+            return RewritingStep::Impossible;
         }
         self.signing.arrived(&out);
         self.signing.ended(|domain| cx.parts.directory.has_domain(domain));

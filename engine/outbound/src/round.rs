@@ -47,8 +47,8 @@ pub(super) struct Round {
     has_no_room: bool,
     /// Recipients at a host that does not accept the message as it is, with the reason.
     to_rewrite: Failures,
-    /// Whether the message cannot be written anew.
-    is_rewriting_useless: bool,
+    /// Whether the message cannot be written in the required form.
+    is_rewriting_impossible: bool,
     /// Whether a part of the entry could not be read in this round.
     is_damaged: bool,
 }
@@ -170,13 +170,13 @@ impl Round {
 
     /// Records that the message cannot be written anew. So these recipients do not get it.
     pub(super) fn cannot_rewrite(&mut self) {
-        self.is_rewriting_useless = true;
+        self.is_rewriting_impossible = true;
         self.failed.append(&mut self.to_rewrite);
     }
 
     /// Whether the message may be written anew.
     pub(super) fn may_rewrite(&self) -> bool {
-        !self.is_rewriting_useless
+        !self.is_rewriting_impossible
     }
 
     /// Adds an entry to those that the report under way is about.

@@ -4,8 +4,9 @@
 //! - A reply does not depend on how its bytes were split.
 //! - The memory for a reply is bounded, whatever the peer sends: [`TEXT_BYTES_MAX`], and
 //!   [`LINE_KEPT_BYTES`] of the line that is being read.
-//! - A reply's text has no control characters, so it stays on one line of a report or a page. Text
-//!   that is not UTF-8 is guessed. A header field escapes what is not ASCII (`report`).
+//! - A reply's text has no control characters, so it stays on one line of a report or a page. The
+//!   charset of text that is not UTF-8 is guessed. A header field escapes what is not ASCII
+//!   (`report`).
 //!
 //! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2, RFC
 //! 6531 section 3.7.4.2 (UTF-8 in replies).
@@ -178,9 +179,9 @@ fn decoded(words: &[u8]) -> Cow<'_, str> {
         Err(error)
             if error.error_len().is_none() && words.len() + CODE_BYTES >= LINE_KEPT_BYTES =>
         {
-            message::guess(words.get(..error.valid_up_to()).unwrap_or_default())
+            message::decode_guessed(words.get(..error.valid_up_to()).unwrap_or_default())
         }
-        _ => message::guess(words),
+        _ => message::decode_guessed(words),
     }
 }
 

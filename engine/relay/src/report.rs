@@ -447,7 +447,7 @@ fn header(message: &[u8]) -> String {
 }
 
 fn push_line(line: &[u8], out: &mut String) {
-    let line = message::guess(line);
+    let line = message::decode_guessed(line);
     // A line above the limit is cut.
     let line = line.get(..line.floor_char_boundary(WORD_BYTES_MAX)).unwrap_or(&line);
     out.extend(line.chars().map(|character| match character {

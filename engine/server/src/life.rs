@@ -23,8 +23,8 @@ const FAREWELL: Micros = Micros::from_secs(5);
 /// The time after [`FAREWELL`] for the last replies of sessions, and for the disk to finish. No
 /// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
-/// The time that idle clients have to close their connections. They have acknowledged everything by
-/// then, so the machine does not wait for them any longer.
+/// After this time the machine no longer waits for clients that have acknowledged everything but
+/// keep their connections open.
 const GRACE: Micros = Micros::from_millis(500);
 
 /// The stages of an engine's life.
@@ -145,7 +145,7 @@ impl Lifecycle {
         let phase = match self.life {
             Life::Opening => HealthPhase::Opening,
             Life::Serving => HealthPhase::Serving,
-            _ => HealthPhase::Between,
+            _ => HealthPhase::NotServing,
         };
         let Parts { store, console, turn, .. } = parts;
         self.health.examine(phase, turn.now, &mut store.own.store, console);
@@ -201,7 +201,7 @@ impl Lifecycle {
     fn make_passwords(&mut self, server: &mut Server, entropy: &mut impl Machine) {
         self.accounts.make_passwords(&mut setup_context(&mut server.parts), entropy);
         if self.life == Life::Assembling {
-            self.serve_when_all_do(server);
+            self.serve_when_ready(server);
         }
     }
 
@@ -238,20 +238,20 @@ impl Lifecycle {
             let shown = server.services.certificates.shown();
             links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
             store.begin_serving(owners);
-            self.assemble(server);
+            self.begin_passwords(server);
         }
     }
 
     /// Begins to make passwords. All cores know all accounts.
-    pub(crate) fn assemble(&mut self, server: &mut Server) {
+    pub(crate) fn begin_passwords(&mut self, server: &mut Server) {
         self.accounts.begin_passwords(&mut setup_context(&mut server.parts));
         self.life = Life::Assembling;
-        self.serve_when_all_do(server);
+        self.serve_when_ready(server);
     }
 
-    /// Begins to listen when the accounts may be used. The first core listens when all other cores
-    /// do: it may have to pass a client to another core, and that core must not refuse the client.
-    fn serve_when_all_do(&mut self, server: &mut Server) {
+    /// Begins to listen when the new accounts are ready or take too long. The first core also waits
+    /// until all other cores listen: it may pass a client to one that must not refuse the client.
+    fn serve_when_ready(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, turn, .. } = &mut server.parts;
         if !self.accounts.may_listen(turn.now) {
             return;
@@ -303,8 +303,8 @@ impl Lifecycle {
 
     fn leave_without_connections(&mut self, until: Instant, server: &mut Server) {
         let now = server.parts.turn.now;
-        let is_graceful = now >= grace_until(until) && has_said_all(&server.parts);
-        if is_without_connections(&server.parts) || is_graceful || now >= until {
+        let is_only_idle = now >= grace_until(until) && have_all_acknowledged(&server.parts);
+        if is_without_connections(&server.parts) || is_only_idle || now >= until {
             server.let_sessions(|sessions, cx| sessions.tell_all(cx, Session::deadline_expired));
             self.life = Life::Leaving { until: now + REST };
         }
@@ -366,14 +366,14 @@ fn setup_context(parts: &mut Parts) -> SetupContext<'_> {
 /// Whether all clients have everything, and all started work has ended.
 fn has_nothing_left(server: &Server) -> bool {
     let Server { parts, services, .. } = server;
-    has_said_all(parts)
+    have_all_acknowledged(parts)
         && parts.store.is_at_rest()
         && parts.links.unanswered() == 0
         && services.in_flight() == 0
 }
 
 /// Whether all clients have acknowledged the end of their connections.
-fn has_said_all(parts: &Parts) -> bool {
+fn have_all_acknowledged(parts: &Parts) -> bool {
     parts.connections.net().has_delivered_all()
 }
 

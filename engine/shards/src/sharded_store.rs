@@ -147,11 +147,12 @@ impl ShardedStore {
     /// Checks that a message of `octets` is likely to find space on some core. Notes a refusal for
     /// the operator.
     ///
-    /// Errors: the mildest refusal of a core: see [`BodySpace::check`].
-    pub fn check_room(&mut self, octets: u64) -> Result<(), Refusal> {
+    /// Errors: `DiskFull` if any core gives it, else `IndexFull`, else `TooLarge`, else
+    /// `NotServing`.
+    pub fn check_space(&mut self, octets: u64) -> Result<(), Refusal> {
         let mut mildest = Refusal::NotServing;
-        for room in self.rooms() {
-            match (room.check(octets), mildest) {
+        for space in self.spaces() {
+            match (space.check(octets), mildest) {
                 (Ok(()), _) => return Ok(()),
                 (Err(Refusal::NotServing), _) | (Err(_), Refusal::DiskFull) => {}
                 (Err(Refusal::TooLarge), Refusal::IndexFull) => {}
@@ -166,11 +167,11 @@ impl ShardedStore {
 
     /// The size of the largest message that an otherwise empty disk has space for.
     pub fn octets_max(&self) -> u64 {
-        self.rooms().map(BodySpace::octets_max).max().unwrap_or(0)
+        self.spaces().map(BodySpace::octets_max).max().unwrap_or(0)
     }
 
     /// The space on each core that owns accounts.
-    fn rooms(&self) -> impl Iterator<Item = BodySpace> {
+    fn spaces(&self) -> impl Iterator<Item = BodySpace> {
         let own = self.owns_accounts().then(|| self.own.store.room());
         own.into_iter().chain(self.all_status().map(|status| status.room))
     }

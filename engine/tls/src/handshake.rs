@@ -176,9 +176,9 @@ impl Handshake {
                 }
                 CallResult::Failed(error) => {
                     let rest = bytes.get_mut(done..end).unwrap_or_default();
-                    let unread = self.joined.saturating_sub(done);
+                    let seen = self.joined.saturating_sub(done);
                     let out = out.get_mut(written..).unwrap_or_default();
-                    let (count, failure) = self.fail(error, rest, unread, out);
+                    let (count, failure) = self.fail(error, rest, seen, out);
                     return Stepped::On(Progress {
                         done,
                         written: written + count,
@@ -204,13 +204,13 @@ impl Handshake {
     }
 
     /// Ends a handshake in which rustls has failed, with an alert. Returns the number of bytes
-    /// written. `rest`: the bytes that rustls has seen and not discarded. Its first `unread` bytes
+    /// written. `rest`: the bytes that rustls has seen and not discarded. Its first `seen` bytes
     /// are from earlier calls.
     fn fail(
         &mut self,
         error: rustls::Error,
         rest: &mut [u8],
-        unread: usize,
+        seen: usize,
         out: &mut [u8],
     ) -> (usize, Failure) {
         if let rustls::Error::AlertReceived(alert) = error {
@@ -220,7 +220,7 @@ impl Handshake {
         let written = match own {
             Some(alert) => write_plain(alert, out),
             None if self.side.wants_write() => self.last_words(rest, out),
-            None if self.has_sent => self.provoke_alert(rest, unread, out),
+            None if self.has_sent => self.provoke_alert(rest, seen, out),
             None => write_plain(Alert::DECODE_ERROR, out),
         };
         match own {
@@ -232,11 +232,11 @@ impl Handshake {
     /// Lets rustls write an alert, because it has the keys: it gets bytes that are no record.
     /// Returns the number of bytes written.
     ///
-    /// rustls continues behind the first `unread` bytes of `rest`, or behind all of them. It still
+    /// rustls continues behind the first `seen` bytes of `rest`, or behind all of them. It still
     /// needs the bytes before, so the buffer is never shorter than `rest`.
-    fn provoke_alert(&mut self, rest: &[u8], unread: usize, out: &mut [u8]) -> usize {
+    fn provoke_alert(&mut self, rest: &[u8], seen: usize, out: &mut [u8]) -> usize {
         let mut bytes = [rest, &NO_RECORD].concat();
-        if let Some(header) = bytes.get_mut(unread..unread + HEADER_BYTES) {
+        if let Some(header) = bytes.get_mut(seen..seen + HEADER_BYTES) {
             header.copy_from_slice(&NO_RECORD);
         }
         match self.side.process(&mut bytes, out) {

@@ -181,7 +181,7 @@ impl PartialMailbox {
             name = encoded_word::decode(&comment);
         }
         let mut text = String::with_capacity(address.len());
-        charset::push_line(&mut text, &charset::guess(&address));
+        charset::push_line(&mut text, &charset::decode_guessed(&address));
         (!name.is_empty() || !text.is_empty()).then_some(HeaderMailbox { name, address: text })
     }
 

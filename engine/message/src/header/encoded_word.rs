@@ -171,7 +171,7 @@ impl DecodedText {
 
     fn literal(&mut self, bytes: &[u8]) {
         self.close();
-        let text = charset::guess(bytes);
+        let text = charset::decode_guessed(bytes);
         // The line end of a fold is removed, and only its white space stays (RFC 5322 section
         // 2.2.3).
         text.split(['\r', '\n']).for_each(|line| charset::push_line(&mut self.text, line));

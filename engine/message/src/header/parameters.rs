@@ -41,7 +41,7 @@ struct Parameter {
 impl Parameters {
     pub(super) fn read(field: &[u8]) -> Parameters {
         let mut rest = Scanner { rest: field };
-        let value = charset::guess(rest.take_value()).trim().to_ascii_lowercase();
+        let value = charset::decode_guessed(rest.take_value()).trim().to_ascii_lowercase();
         let mut line = String::with_capacity(value.len());
         charset::push_line(&mut line, &value);
         let mut list = Vec::new();

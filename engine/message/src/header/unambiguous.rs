@@ -141,7 +141,7 @@ fn read_address(words: &[Spaced<'_>]) -> Option<String> {
     let mut written = Vec::new();
     words.iter().for_each(|(token, _)| push_written(&mut written, *token));
     let mut address = String::with_capacity(written.len());
-    charset::push_line(&mut address, &charset::guess(&written));
+    charset::push_line(&mut address, &charset::decode_guessed(&written));
     Some(address)
 }
 

@@ -195,7 +195,7 @@ impl Part {
     pub(super) fn content_id_arrived(&mut self, field: &Field<'_>) {
         let identifier = field.identifiers().next().unwrap_or_else(|| field.value.trim_ascii());
         let mut text = String::new();
-        charset::push_line(&mut text, &charset::guess(identifier));
+        charset::push_line(&mut text, &charset::decode_guessed(identifier));
         self.content_id = (!text.is_empty()).then(|| bounded(text));
     }
 }

@@ -106,7 +106,7 @@ fn snippet_is_the_first_text_with_content() {
 }
 
 #[test]
-fn conversation_is_the_hash_of_its_first_message() {
+fn conversation_has_the_hash_of_its_first_message_id() {
     let first = of("Message-ID: <1@a>\n\n");
     let second = of("Message-ID: <2@a>\nIn-Reply-To: <1@a>\nReferences: <1@a>\n\n");
     let third = of("Message-ID: <3@a>\nIn-Reply-To: <2@a>\nReferences: <1@a>\n <2@a>\n\n");

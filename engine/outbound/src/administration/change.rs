@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //!
-//! - An entry is in the batch only while its state is [`State::Ordered`], so no attempt has it.
+//! - An entry is in the batch only while its state is [`State::Claimed`], so no attempt has it.
 //! - The next batch begins only when all changes of the previous batch are durable or refused.
 
 use alloc::vec::Vec;
@@ -146,7 +146,7 @@ impl QueueChange {
             (QueueAction::Delete | QueueAction::Retry, State::Waits(_))
         );
         match (self.action, status.state) {
-            (_, State::Ordered | State::Reported) => self.result.under_way += 1,
+            (_, State::Claimed | State::Reported) => self.result.under_way += 1,
             // A message that is to be forwarded has no envelope yet, so it cannot be changed.
             _ if is_forwarding_entry && !is_left => self.result.under_way += 1,
             (QueueAction::Retry, State::Waits(_)) => {
@@ -174,7 +174,7 @@ impl QueueChange {
     /// Adds an entry to the batch. No attempt begins with the entry until the change is made.
     fn take_over(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
         cx.queue.forget_failures(place);
-        cx.queue.index.set(place, State::Ordered);
+        cx.queue.index.set(place, State::Claimed);
         self.batch.push(place);
     }
 

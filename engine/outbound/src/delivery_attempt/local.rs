@@ -140,9 +140,9 @@ impl DeliveryAttempt {
         Ok(match self.delivery.hand_over(&mut self.reader, cx)? {
             HandoverStep::Taken => StepResult::GoesOn,
             HandoverStep::Waits => StepResult::Waits,
-            HandoverStep::Useless => {
+            HandoverStep::Impossible => {
                 self.delivery.abort(cx);
-                self.rewriting_useless();
+                self.rewriting_impossible();
                 StepResult::GoesOn
             }
             HandoverStep::Complete => {
@@ -186,7 +186,7 @@ impl DeliveryAttempt {
     }
 
     /// Notes that the message cannot be written as it is needed.
-    fn rewriting_useless(&mut self) {
+    fn rewriting_impossible(&mut self) {
         self.round.cannot_rewrite();
         self.stage = Stage::Choose;
     }
@@ -195,7 +195,7 @@ impl DeliveryAttempt {
     /// than before, and may become too long.
     pub(super) fn replacement_refused(&mut self, refusal: Refusal, cx: &AttemptCx<'_, '_>) {
         if refusal == Refusal::TooLarge {
-            return self.rewriting_useless();
+            return self.rewriting_impossible();
         }
         let is_damaged = matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
         self.round.delivery_refused(refusal);

@@ -20,7 +20,7 @@ fn waiting_and_held_entries_agree_with_entry_states() {
         let (what, entry, at) =
             (random >> 60, place(random >> 40 & 63), Instant(random >> 20 & 15));
         let states =
-            [State::Waits(at), State::Behind, State::UnderWay, State::Held, State::Ordered];
+            [State::Waits(at), State::Behind, State::UnderWay, State::Held, State::Claimed];
         match what {
             0..3 => index.found(entry, State::Waits(at)),
             3..5 => index.gone(entry),

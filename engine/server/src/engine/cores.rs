@@ -144,7 +144,7 @@ impl Engine {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
             CoreEvent::DestinationNotice => server.let_outbound(Outbound::hear),
-            CoreEvent::Serve => self.lifecycle.assemble(server),
+            CoreEvent::Serve => self.lifecycle.begin_passwords(server),
             CoreEvent::Stop => self.lifecycle.begin_stopping(server),
         }
     }

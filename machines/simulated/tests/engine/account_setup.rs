@@ -392,7 +392,7 @@ fn unconfigured_account_without_a_password_is_no_new_account() {
 }
 
 #[test]
-fn power_cut_while_passwords_are_made_is_made_up_for() {
+fn next_start_makes_passwords_that_a_power_cut_left() {
     for seed in 0..6 {
         let mut room = slow_start(seed, &NAMES[..3]);
         room.until("the engine serves", |room| room.console_says("serving"));

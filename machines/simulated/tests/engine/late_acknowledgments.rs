@@ -47,7 +47,7 @@ fn talk_with_pauses(room: &mut Room, talk: &mut Talk) {
 }
 
 #[test]
-fn a_late_acknowledgment_on_a_long_path_repeats_nothing() {
+fn a_late_ack_on_a_long_path_causes_no_retransmission() {
     for (seed, round_trip_ms) in (500..).zip([50, 100, 200, 300, 450, 600]) {
         let mut room = Room::new(seed);
         room.trip = Micros::from_millis(round_trip_ms / 2);

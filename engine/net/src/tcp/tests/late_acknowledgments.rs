@@ -35,7 +35,7 @@ fn send_one(talk: &mut Conversation, span_ms: u64) -> usize {
 }
 
 #[test]
-fn a_late_acknowledgment_on_a_steady_path_repeats_nothing() {
+fn a_late_ack_on_a_steady_path_causes_no_retransmission() {
     for round_trip_ms in ROUND_TRIPS_MS {
         for delay_ms in [40, 100, 150, 199] {
             for prompt in [0, 1, 5, 20, 100] {
@@ -54,7 +54,7 @@ fn a_late_acknowledgment_on_a_steady_path_repeats_nothing() {
 }
 
 #[test]
-fn a_peer_that_is_late_again_and_again_causes_no_repetition() {
+fn frequent_late_acks_cause_no_retransmission() {
     for round_trip_ms in ROUND_TRIPS_MS {
         for delay_ms in [40, 100, 150, 199] {
             let mut talk = over(round_trip_ms);
@@ -69,7 +69,7 @@ fn a_peer_that_is_late_again_and_again_causes_no_repetition() {
 }
 
 #[test]
-fn a_peer_that_always_waits_half_a_second_repeats_nothing() {
+fn constant_ack_delay_of_500_ms_causes_no_retransmission() {
     for round_trip_ms in [300, 450, 600] {
         let mut talk = over(round_trip_ms);
         for number in 1..=100_u64 {
