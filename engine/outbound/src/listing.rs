@@ -45,8 +45,22 @@ fn shown(state: State, now: Instant, wall: UnixTime) -> QueueState {
         State::Waits(at) => QueueState::Waits(UnixTime(wall.0.saturating_add(at.since(now).0))),
         State::Reported => QueueState::Next,
         State::Behind => QueueState::Behind,
-        State::UnderWay => QueueState::UnderWay,
-        State::Held | State::Claimed => QueueState::Held,
+        State::UnderWay | State::Claimed => QueueState::UnderWay,
+        State::Held => QueueState::Held,
         State::LeftAlone => QueueState::LeftAlone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_held_entry_is_shown_as_held() {
+        let shown = |state| shown(state, Instant::START, UnixTime(0));
+        assert_eq!(shown(State::Held), QueueState::Held);
+        for state in [State::UnderWay, State::Claimed] {
+            assert_eq!(shown(state), QueueState::UnderWay);
+        }
     }
 }
