@@ -104,7 +104,7 @@ class Booting(barepost.Test):
         self.assertEqual(machine.stop(), 0)
         (data / "barepost.toml").write_text(head + user("ada", "another password", "info") + user("sales", PASSWORD))
         machine = self.boot(data)
-        for words in (f"grace@{DOMAIN} is not in the configuration; its account and mail stay",
+        for words in (f"grace@{DOMAIN} is not in the configuration; the account and its mail stay",
                       f"sales@{DOMAIN} is not an alias of ada@{DOMAIN} any more",
                       f"the password of ada@{DOMAIN} was set from the configuration"):
             machine.process.wait_for_line(f"accounts: {re.escape(words)}", barepost.READY_SECONDS)

@@ -63,7 +63,7 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
         let record = Record::Address(*address);
         records.push(Wanted::new(host, record, "The address of this machine.".into()));
         let purpose = format!(
-            "The name of the address, which must lead back to it. The provider of {address} can set this record."
+            "The host name of this address. The address record of that name must lead back to {address}, and the provider of the address can set this record."
         );
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }

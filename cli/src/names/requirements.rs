@@ -14,7 +14,7 @@ struct Requirement {
 const REQUIREMENTS: [Requirement; 8] = [
     Requirement {
         what: "SPF, DKIM",
-        providers: "Gmail, Yahoo: one of the two, both from bulk senders; Microsoft: both from bulk senders",
+        providers: "Gmail, Yahoo: at least one, and both from bulk senders; Microsoft: both from bulk senders",
         reason: "They prove which domain sends. This machine signs all mail of its users.",
     },
     Requirement {

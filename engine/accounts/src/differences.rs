@@ -83,8 +83,9 @@ impl<'c> Differences<'c> {
         for (domain, accounts) in domains {
             lines.add(|| {
                 format!(
-                    "accounts: the domain {domain} is not in the configuration; mail to its \
-                     accounts is refused; they and their mail stay and can log in: {accounts}"
+                    "accounts: {domain} is not in `domains`; mail to its {accounts} account(s) is \
+                     refused; their mail stays, and their owners can log in; to accept mail again, \
+                     add the domain"
                 )
             });
         }
@@ -123,8 +124,9 @@ impl<'c> Differences<'c> {
         for address in kept {
             lines.add(|| {
                 format!(
-                    "accounts: mail to postmaster and abuse from the time without users is kept in \
-                     the account {address}; to read it, add a user with this address and a password"
+                    "accounts: mail to postmaster and abuse that came while there were no users is \
+                     kept in {address}; to read it, add a [[user]] section with this address and a \
+                     password"
                 )
             });
         }
@@ -190,8 +192,9 @@ fn unconfigured(account: &AccountInfo<'_>) -> String {
         )
     } else {
         format!(
-            "accounts: {address} is not in the configuration; its account and mail stay, it gets \
-             mail and can log in; to lock it, put it back with a new password"
+            "accounts: {address} is not in the configuration; the account and its mail stay, it \
+             still gets mail, and its owner can log in; to lock it, put its section back with a \
+             new password"
         )
     }
 }

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::ConsoleLines;
+use store::Refusal;
 
 /// The most lines that are printed of one kind.
 const LINES_MAX: usize = 10;
@@ -34,13 +35,24 @@ impl Lines {
     pub(crate) fn end(mut self, others: &str, console: &mut ConsoleLines) {
         self.print(console);
         if self.rest() > 0 {
-            console.print(format_args!("accounts: the same for {} more {others}", self.rest()));
+            console.print(format_args!("accounts: and {} more {others}, not listed", self.rest()));
         }
     }
 
     /// The number of lines that are not printed.
     fn rest(&self) -> usize {
         self.added.saturating_sub(LINES_MAX)
+    }
+}
+
+/// The reason for a refusal of the store, and what to do about it.
+pub(crate) fn why(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::DiskFull => "the disk is full; delete messages, or use a larger disk",
+        Refusal::AddressTaken => "one of its addresses belongs to another account",
+        Refusal::TooLarge => "its address and aliases are too long; configure fewer aliases",
+        Refusal::ReadOnly | Refusal::WriteFailed => "the disk has failed; check it",
+        _ => "the store is busy",
     }
 }
 

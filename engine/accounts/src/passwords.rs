@@ -10,8 +10,9 @@
 //!   was not edited never undoes a change that the owner has made.
 //!
 //! The check costs a hash for each account at each start. A fast hash of the configured password,
-//! kept beside the slow one, would be cheaper. But the disk has its key too, so an attacker that
-//! has the disk would guess passwords at the speed of the fast hash. So only the slow hash is kept.
+//! kept beside the slow one, would be cheaper. But the key of the fast hash would be on the disk
+//! too. So an attacker that has the disk could guess passwords at the speed of the fast hash. So
+//! only the slow hash is kept.
 //!
 //! A hash takes some 20 ms. The crate `compute` computes it in a fair order with the hashes of
 //! clients, and each core has only one hash of this kind in progress. The verifier is derived in
@@ -32,7 +33,7 @@ use shards::ShardedStore;
 use store::{AccountId, NewPassword, Outcome, Refusal};
 
 use crate::differences::configured_hash;
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::provisioning::{SetupContext, password_set};
 use crate::wait_points::{self, NO_FRAME};
 
@@ -247,7 +248,8 @@ impl PasswordSetup {
             self.again_at = Some(cx.turn.now + AGAIN);
             if !core::mem::replace(&mut self.is_refusal_told, true) {
                 cx.console.print(format_args!(
-                    "accounts: passwords cannot be set now ({refusal:?}); trying again every second"
+                    "accounts: passwords cannot be set now: {}; trying again every second",
+                    lines::why(refusal)
                 ));
             }
         }
@@ -352,7 +354,7 @@ impl SetupProgress {
             self.accounts = 0;
         } else if now >= self.printed_at && self.ready != Some(ready) {
             cx.console.print(format_args!(
-                "accounts: making {all} accounts: {ready} ready; mail for all of them is accepted"
+                "accounts: {ready} of {all} new accounts can log in; all of them get mail"
             ));
             self.ready = Some(ready);
             self.printed_at = now + PRINTED_EACH;

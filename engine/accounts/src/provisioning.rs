@@ -32,7 +32,7 @@ use store::{NewAccount, NewPassword, Outcome, Refusal, State, Store, WhyReadOnly
 use tasks::{Continuation, FrameId};
 
 use crate::differences::{AccountChange, AccountChangeKind, Differences};
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::wait_points;
 
 /// The most changes in flight.
@@ -238,7 +238,12 @@ impl Provisioning {
             _ => "the account for certificates",
         };
         if refusal != Refusal::ReadOnly {
-            self.done.add(|| format!("store: {name} cannot be set up: {refusal:?}"));
+            self.done.add(|| {
+                format!(
+                    "accounts: {name} cannot be set up: {}; correct this and restart the machine",
+                    lines::why(refusal)
+                )
+            });
         } else if is_lasting || self.tries >= TRIES_MAX {
             self.done.add(|| {
                 format!("store: {name} cannot be set up: the disk fails; restart the server")

@@ -63,8 +63,8 @@ keys! {
         form: "list of strings",
         default: "no aliases",
         range: format!(
-            "up to {ALIASES_MAX} addresses in `domains`, of {ALIASES_BYTES_MAX} bytes together, \
-            which no other account has"
+            "up to {ALIASES_MAX} addresses in `domains` that no other account has, with \
+            {ALIASES_BYTES_MAX} bytes in all"
         ),
         example: r#"["ada.lovelace@example.org"]"#,
         meaning: "Other addresses of the account. It may also send from them.",
@@ -131,7 +131,7 @@ keys! {
 pub struct User {
     /// The address of the account, which is also its login name.
     pub address: MailAddress,
-    /// The password that the account has until its owner replaces it.
+    /// The password in the file. It applies at first, and again when it is edited.
     pub password: Password,
     /// Other addresses of this account.
     pub aliases: Vec<MailAddress>,

@@ -141,7 +141,8 @@ pub struct RecipientReport<'a> {
     pub recipient: &'a OutgoingRecipient,
     /// The status (RFC 3463).
     pub status: Enhanced,
-    /// The reason in words, without the other server's reply and without a full stop.
+    /// The reason in words, without a full stop. Of a joined entry that is delayed, the words end
+    /// with the other server's reply, since `reply` is not known.
     pub words: &'a str,
     /// The other server's reply.
     pub reply: Option<&'a Reply>,
@@ -235,8 +236,9 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
 fn write_words(report: &Report<'_>, out: &mut String) {
     let (message, done) = report.reader.words();
     let subject = report.subject();
-    let message =
-        &*subject.map_or(message.into(), |subject| [message, " \"", &subject, "\""].concat());
+    let message = &*subject.map_or(message.into(), |subject| {
+        [message, " with the subject \"", &subject, "\""].concat()
+    });
     let until;
     let (before, after) = match (report.kind, report.reader) {
         (ReportKind::Failed, ReportTo::Sender) => (

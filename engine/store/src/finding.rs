@@ -189,7 +189,7 @@ impl fmt::Display for NamedFinding<'_> {
             Damage::Body(account, place, Uid(uid)) => {
                 write!(
                     out,
-                    "message {uid} in {} of {} is damaged: two reads differ from what was written; all others are served",
+                    "message {uid} in {} of {} is damaged: two reads differ from what was written; restore it from a backup or delete it; all other messages are served",
                     mailbox(account, place),
                     named(account)
                 )

@@ -112,9 +112,9 @@ fn failure_report_has_text_status_and_header() {
     let [words, status, header] = parts(&text);
     assert_eq!(
         words.trim_end(),
-        "Your message \"lunch\" could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    The other server refused the recipient.\r\n    mx.there.test replied: 550 5.1.1 no such user\r\n\r\n\
+        "Your message with the subject \"lunch\" could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    The other server refused the recipient.\r\n    mx.there.test replied: 550 5.1.1 no such user\r\n\r\n\
          The server will not try again. Check the address before you send the message\r\nagain.\r\n\r\n\
-         Your message \"lunch\" was received by mail.us.test on Thu, 10 Sep 2026\r\n00:26:40 +0000. Its header is attached, after a report for programs."
+         Your message with the subject \"lunch\" was received by mail.us.test on Thu,\r\n10 Sep 2026 00:26:40 +0000. Its header is attached, after a report for\r\nprograms."
     );
     assert_eq!(
         status.trim_end(),
@@ -143,7 +143,9 @@ fn text_of_other_hosts_is_shown_in_utf8() {
         let text = written(ReportKind::Failed, &[reported], original.as_bytes());
         let [words, status, _] = parts(&text);
         let shown = if subject.starts_with("gr\r") { "gr \u{fc}n" } else { "gr\u{fc}n" };
-        let first = std::format!("Your message \"{shown}\" could not be delivered to:\r\n");
+        let first = std::format!(
+            "Your message with the subject \"{shown}\" could not be delivered to:\r\n"
+        );
         assert!(words.starts_with(&first), "{words}");
         assert!(
             words
@@ -179,7 +181,9 @@ fn whole_message_is_returned_if_requested() {
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
         assert!(
-            words.contains("\r\n00:26:40 +0000. It is attached, after a report for programs."),
+            words.contains(
+                "\r\n10 Sep 2026 00:26:40 +0000. It is attached, after a report for programs."
+            ),
             "{words}"
         );
         assert!(status.contains("Action: failed\r\n"));
@@ -233,13 +237,15 @@ fn report_to_forwarding_account_uses_other_words() {
         );
         let words = parts(&text)[0].replace("\r\n", " ");
         assert!(
-            words.starts_with(&std::format!("A message for you \"x\" {subject} to:"))
-                && words.contains(ours),
+            words.starts_with(&std::format!(
+                "A message for you with the subject \"x\" {subject} to:"
+            )) && words.contains(ours),
             "{words}"
         );
         assert!(
-            words.contains("A message for you \"x\" was received by mail.us.test on")
-                && !words.contains("Your message"),
+            words.contains(
+                "A message for you with the subject \"x\" was received by mail.us.test on"
+            ) && !words.contains("Your message"),
             "{words}"
         );
     }

@@ -535,7 +535,7 @@ fn read_error_is_not_damage_and_a_retry_may_succeed() {
     assert_eq!(
         fault.named(&rig.store).to_string(),
         format!(
-            "sector {}: message 1 in INBOX of ada@example.org is damaged: two reads differ from what was written; all others are served",
+            "sector {}: message 1 in INBOX of ada@example.org is damaged: two reads differ from what was written; restore it from a backup or delete it; all other messages are served",
             page.sector().0
         )
     );

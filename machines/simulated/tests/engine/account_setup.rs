@@ -192,11 +192,12 @@ fn unconfigured_accounts_stay_and_are_named() {
     let said = lines(&room);
     let about_users = said
         .iter()
-        .filter(|line| line.starts_with("user") && line.contains("its account and mail stay"));
+        .filter(|line| line.starts_with("user") && line.contains("the account and its mail stay"));
     assert_eq!(about_users.count(), 10, "{said:?}");
-    assert!(said.contains(&"the same for 15 more accounts"), "{said:?}");
+    assert!(said.contains(&"and 15 more accounts, not listed"), "{said:?}");
     assert!(
-        said.iter().any(|line| line.starts_with("the domain old.test is not in the configuration")),
+        said.iter()
+            .any(|line| line.starts_with("old.test is not in `domains`; mail to its 1 account")),
         "{said:?}"
     );
     assert_eq!(said.len(), 12);
@@ -336,7 +337,7 @@ fn new_account_gets_mail_before_its_password_is_made() {
     // All hashes together take 120 seconds. A hash that has begun is not cut.
     assert!(room.machine.now < Instant(100_000_000), "{:?}", room.machine.now);
     assert!(
-        lines(&room).iter().any(|line| line.starts_with("making 6 accounts: ")),
+        lines(&room).iter().any(|line| line.contains(" of 6 new accounts can log in; ")),
         "{:?}",
         room.machine.console
     );
@@ -359,7 +360,8 @@ fn new_account_gets_mail_before_its_password_is_made() {
 fn progress_of_new_accounts_is_printed_sparsely() {
     let mut room = slow_start(2, &NAMES);
     room.until("all are ready", |room| room.console_says("all 6 new accounts can log in"));
-    let told = lines(&room).iter().filter(|line| line.starts_with("making 6 accounts: ")).count();
+    let told =
+        lines(&room).iter().filter(|line| line.contains(" of 6 new accounts can log in; ")).count();
     assert!((1..=5).contains(&told), "{:?}", room.machine.console);
 }
 

@@ -180,7 +180,7 @@ fn abuse_reaches_the_administrator_as_postmaster_does() {
 
 #[test]
 fn mail_to_the_administrator_is_kept_until_there_is_one() {
-    const KEPT: &str = "is kept in the account kept-for-postmaster@barepost.test";
+    const KEPT: &str = "is kept in kept-for-postmaster@barepost.test";
     let disk = MemoryDisk::blank(DISK_BYTES);
     let mut room = Room::configured(6, disk, usual_sizes(), &without_users());
     room.until("the engine serves", |room| room.console_says("serving"));

@@ -346,8 +346,9 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
             );
             assert!(report.contains("\r\nTo: <grace@barepost.test>\r\n"), "{report}");
             let subject = subject.trim_start_matches("Subject: ");
-            let words =
-                format!("\r\nA message for you \"{subject}\" could not be forwarded to:\r\n");
+            let words = format!(
+                "\r\nA message for you with the subject \"{subject}\" could not be forwarded to:\r\n"
+            );
             assert!(report.contains(&words), "{report}");
         }
         room.until_nothing_is_in_use();

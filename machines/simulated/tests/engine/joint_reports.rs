@@ -46,7 +46,7 @@ fn one_report_names_all_failed_recipients() {
     assert_eq!(inbox.len(), 1, "{inbox:?}");
     assert_eq!(named(&inbox, "failed", &FAILED), [1; 3], "{inbox:?}");
     for words in [
-        "Your message \"Away\" could not be delivered to:\r\n",
+        "Your message with the subject \"Away\" could not be delivered to:\r\n",
         "  <bob@far.test>\r\n    The other server refused the recipient.\r\n    mx.far.test replied: 550 5.1.1 No such user\r\n",
         "  <dave@null.test>\r\n",
         "  <eve@nowhere.test>\r\n",
