@@ -206,7 +206,7 @@ fn mail_to_the_administrator_is_kept_until_there_is_one() {
     let reordered = without_users().replace("domains = [", "domains = [\"first.test\", ");
     let mut room = restarted(room, 10, &reordered);
     assert!(room.console_says(KEPT));
-    assert!(room.console_says("is kept in the account kept-for-postmaster@first.test"));
+    assert!(room.console_says("is kept in kept-for-postmaster@first.test"));
     assert!(!room.console_says("is not in the configuration"));
     let mut talk = greeted(&mut room, 25, b"a");
     room.smtp(&mut talk, "MAIL FROM:<>");
