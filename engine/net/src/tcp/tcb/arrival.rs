@@ -37,8 +37,8 @@ impl Tcb {
     }
 
     /// Whether the segment repeats the SYN that we have received, now with an acknowledgment of our
-    /// SYN. Both ends opened the connection at the same time. A reset is no repetition: its sequence
-    /// number is checked as it is.
+    /// SYN. Both ends opened the connection at the same time. A reset is no repetition: its
+    /// sequence number is checked as it is.
     fn is_repeated_syn_ack(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.flags.has(TcpFlags::SYN.with(TcpFlags::ACK))
             && !segment.flags.has(TcpFlags::RST)
