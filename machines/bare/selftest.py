@@ -27,6 +27,8 @@ STOPPED, REFUSED = 33, 37
 # The greatest part of one host core that an idle guest may use.
 IDLE_SHARE_MAX = 0.02
 DISK_BYTES = 64 << 20
+# The beginning of a line on the console: date, time, and seconds since the start.
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \[ *\d+\.\d{6}\] "
 
 MACHINES = {
     "q35": ["-machine", "q35"],
@@ -85,7 +87,7 @@ def cores(kind, count, **options):
     for core in range(count):
         for number in range(20):
             whole = f"line {number} of core {core} is as whole as a line of one core alone would be"
-            found = sum(re.fullmatch(r"\[ *\d+\.\d{6}\] " + whole, line) is not None for line in lines)
+            found = sum(re.fullmatch(STAMP + whole, line) is not None for line in lines)
             assert found == 1, f"{found} times on the console: {whole}"
 
 
