@@ -190,7 +190,11 @@ pub enum PathError {
 const BRACKETS_MAX: usize = 2;
 
 /// The text after a display name, if `text` begins with one: words, and then an opening bracket.
+#[inline]
 fn without_display_name(text: &str, split_word: fn(&str) -> Option<(&str, &str)>) -> &str {
+    if text.starts_with('<') || memchr::memchr(b'<', text.as_bytes()).is_none() {
+        return text;
+    }
     let mut rest = text;
     while let Some((_, after)) = split_word(rest) {
         rest = without_leading_space(after);
@@ -291,15 +295,9 @@ fn split_domain(text: &str) -> Result<(&str, Domain<'_>, &str), PathError> {
         let domain = address_literal(literal).ok_or(PathError::Malformed)?;
         return Ok((text.get(..literal.len() + 2).unwrap_or(text), Domain::Literal(domain), rest));
     }
-    let is_inside = |byte: &u8| *byte == b'.' || is_in_class(*byte, LABEL);
-    let length = text.bytes().take_while(is_inside).count();
-    let (name, rest) = text.split_at_checked(length).ok_or(PathError::Malformed)?;
-    let name = name.strip_suffix('.').unwrap_or(name);
+    let (name, rest) = split_labels(text).ok_or(PathError::Malformed)?;
     if name.len() > DOMAIN_BYTES_MAX {
         return Err(PathError::TooLong);
-    }
-    if !are_labels(name.as_bytes()) {
-        return Err(PathError::Malformed);
     }
     Ok((name, Domain::Name(name), rest))
 }
@@ -314,19 +312,24 @@ fn address_literal(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether `text` is one or more labels with dots between them.
-fn are_labels(text: &[u8]) -> bool {
+/// The labels at the start of `text`, with dots between them, and the text after them and after a
+/// last dot.
+fn split_labels(text: &str) -> Option<(&str, &str)> {
     let mut label_bytes = 0;
-    for &byte in text {
+    let mut length = 0;
+    for byte in text.bytes() {
         if is_in_class(byte, LABEL) {
             label_bytes += 1;
         } else if byte == b'.' && (1..=LABEL_BYTES_MAX).contains(&label_bytes) {
             label_bytes = 0;
         } else {
-            return false;
+            break;
         }
+        length += 1;
     }
-    (1..=LABEL_BYTES_MAX).contains(&label_bytes)
+    let (name, rest) = text.split_at_checked(length)?;
+    let name = if label_bytes == 0 { name.strip_suffix('.')? } else { name };
+    (label_bytes <= LABEL_BYTES_MAX && !rest.starts_with('.')).then_some((name, rest))
 }
 
 /// White space around paths.
