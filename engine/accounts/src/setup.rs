@@ -60,6 +60,12 @@ impl AccountSetup {
         }
     }
 
+    /// Whether all accounts and passwords are made and checked.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.configuration.is_none()
+    }
+
     /// Whether clients may be served: the new accounts of this core are ready, or take too long.
     pub fn may_listen(&self, now: Instant) -> bool {
         self.passwords.may_listen(now)
@@ -88,7 +94,16 @@ impl AccountSetup {
     }
 
     /// The time at which a turn is needed even without an event.
+    #[inline]
     pub fn next_deadline(&self, now: Instant) -> Instant {
+        if self.is_over() {
+            return Instant::NEVER;
+        }
+        self.deadline_of_setup(now)
+    }
+
+    #[inline(never)]
+    fn deadline_of_setup(&self, now: Instant) -> Instant {
         Instant::or_never(self.provisioning.again_at()).min(self.passwords.next_deadline(now))
     }
 }

@@ -95,6 +95,7 @@ impl Lifecycle {
             Life::MakingAccounts => self.make_accounts(server),
             Life::ReadingCertificates => self.read_certificates(server),
             Life::Sharing(owners) => self.share_out(owners, server),
+            Life::Serving if self.accounts.is_over() => {}
             Life::Assembling | Life::Serving => self.make_passwords(server, machine),
             Life::Stopped(_) => {}
             Life::Stopping { until } => self.leave_without_connections(until, server),
