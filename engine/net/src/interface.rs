@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_length_has_its_mask() {
+    fn edge_prefixes_have_the_right_link_and_broadcast() {
         let far = Ipv4Addr::new(200, 1, 1, 1);
         assert!(interface(0).address.unwrap().is_on_link(far));
         assert!(!interface(1).address.unwrap().is_on_link(far));

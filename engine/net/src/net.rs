@@ -99,7 +99,7 @@ impl Net {
     }
 
     /// Starts IPv6 if it is configured and this is the first core. The first core tells the other
-    /// cores its state.
+    /// cores the state of IPv6.
     ///
     /// `secret`: known only to this machine and unchanged at each start, so that the machine's
     /// addresses stay the same (RFC 7217).
@@ -422,7 +422,8 @@ impl Net {
         (self.timers_at, self.next_timer())
     }
 
-    /// Whether no connection is open on this core, or on the cores that it steers for.
+    /// Whether the counts for steering (`cores.rs`) show no open connection, on this core and on the
+    /// cores that it steers for. Without steering, always true.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.other_cores.as_ref().is_none_or(MulticoreState::holds_nothing)

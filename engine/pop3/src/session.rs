@@ -269,8 +269,8 @@ impl Session {
     }
 
     /// The client will send no more bytes, or the connection is lost. If the client only stopped
-    /// sending, the caller has offered all earlier bytes, and the session waits only for bytes.
-    /// Deletions after QUIT go on.
+    /// sending, this must be called when all earlier bytes have been offered and the session waits
+    /// only for bytes. Deletions after QUIT go on.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Update(_) => self.expect = Expect::Update(Goodbye::Silent),

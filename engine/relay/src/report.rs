@@ -43,7 +43,8 @@ pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 const LINE_BYTES: usize = 76;
 /// The most bytes of a message's subject that are shown.
 const SUBJECT_BYTES_MAX: usize = 200;
-/// The longest line. A longer word is split.
+/// The most bytes of a word on one line, and of a line of the returned header. A longer word is
+/// split, and a longer line is cut.
 const WORD_BYTES_MAX: usize = 900;
 
 /// The kind of a report.
@@ -141,8 +142,9 @@ pub struct RecipientReport<'a> {
     pub recipient: &'a OutgoingRecipient,
     /// The status (RFC 3463).
     pub status: Enhanced,
-    /// The reason in words, without a full stop. Of a joined entry that is delayed, the words end
-    /// with the other server's reply, since `reply` is not known.
+    /// The reason in words, without a full stop. If a delay report also names recipients of other
+    /// outbox entries of the message, the words about those recipients end with the other server's
+    /// reply, since `reply` is not known.
     pub words: &'a str,
     /// The other server's reply.
     pub reply: Option<&'a Reply>,

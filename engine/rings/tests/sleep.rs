@@ -14,7 +14,7 @@ fn a_core_woken_before_its_sleep_does_not_sleep() {
 }
 
 #[test]
-fn a_sleep_is_ended_only_once() {
+fn only_one_waker_ends_a_sleep() {
     let sleep = Sleep::new();
     assert!(sleep.begin());
     assert!(sleep.wake());

@@ -51,7 +51,8 @@ fn nothing_is_drawn_outside_of_the_figure() {
     let (width, height) = view.split_once(' ').unwrap();
     let (width, height): (f64, f64) = (width.parse().unwrap(), height.parse().unwrap());
     let points = numbers(&svg, "cx=\"").into_iter().zip(numbers(&svg, "cy=\"")).collect::<Vec<_>>();
-    // Two points of the one line and two of its legend, in each of three panels.
+    // Only the solid line has circles: its two points, and two in its legend, in each of three
+    // panels.
     assert_eq!(points.len(), 12);
     assert!(
         points.iter().all(|(x, y)| (0.0..=width).contains(x) && (0.0..=height).contains(y)),

@@ -57,7 +57,7 @@ impl Destination {
         Ipv4Addr::new(10, 9, side as u8, 11 + self as u8)
     }
 
-    /// An address with mail for this destination.
+    /// A mail address in the domain of this destination.
     pub(super) fn address(self, side: Side) -> String {
         format!("somebody@{}", self.domain(side))
     }

@@ -162,8 +162,9 @@ impl Measurement<'_> {
         Ok(began.elapsed().as_secs_f64() * 1000.0)
     }
 
-    /// Empties the queue: the destination is up when the machine starts. Returns the rate and the
-    /// instructions until this many messages have left, and the number that have left at the stop.
+    /// Empties the queue: the destination is up when the machine starts. Returns the messages a
+    /// second and the guest instructions for each, both until this many messages have left, and the
+    /// number that have left at the stop.
     fn drain(&self, messages: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;

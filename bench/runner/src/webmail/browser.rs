@@ -227,7 +227,7 @@ impl Browser {
         Ok(String::from_utf8_lossy(&line).trim_end().to_string())
     }
 
-    /// Stores a cookie, or deletes it if it has expired.
+    /// Stores a cookie, or deletes it if its value is `-del-`, which Roundcube sends for that.
     fn keep(&mut self, cookie: &str) {
         let pair = cookie.split(';').next().unwrap_or_default();
         let Some((name, value)) = pair.split_once('=') else { return };

@@ -34,7 +34,7 @@ fn field_of(key: &SigningKey, domain: &str, message: &str) -> Result<String, Uns
     reading.ended().sign(key, &Name::of_bytes(domain.as_bytes()).unwrap(), NOW)
 }
 
-/// The reason for a message with a signature of this key.
+/// The reason in the verdict on a signed message, if this key is the published one.
 fn reason_with(key: &SigningKey, message: &str) -> SignatureReason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[key.record().as_bytes()])).reason
 }

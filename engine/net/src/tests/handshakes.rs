@@ -377,7 +377,8 @@ fn offloads_get_large_frames_and_the_peer_gets_the_same_bytes() {
         let connection = peer.connects(&mut world);
         let handed_over = world.machine.handed_over;
         let bytes: Vec<u8> = (0..8_191u32).map(|at| (at * 31 / 8) as u8).collect();
-        // Pieces of odd lengths need odd-offset sums.
+        // A piece after one of an odd length starts at an odd offset of the segment, where its sum
+        // is added differently.
         let odd: &'static [u8] = b"odd";
         assert!(world.net.send_piece(world.now, connection, Piece::from_static(odd)).is_ok());
         assert_eq!(world.net.send(world.now, connection, &bytes), bytes.len());

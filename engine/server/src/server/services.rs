@@ -114,7 +114,7 @@ services! {
         in_flight: |_| 0,
         stop: |_| (),
     }
-    /// It runs before the webmail, which gets its answers about the queue.
+    /// It runs before the webmail, which gets the answers of this service about the queue.
     outbound: Outbound {
         has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::let_outbound_work,
@@ -177,7 +177,7 @@ impl Services {
     }
 }
 
-/// Each service acts on the parts that it uses.
+/// Calls of the services, each with the members of [`Parts`] that the service uses.
 impl Server {
     pub(crate) fn let_submission(
         &mut self,

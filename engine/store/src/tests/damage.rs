@@ -312,7 +312,7 @@ fn places(rig: &Rig, account: AccountId) -> Vec<(u32, Vec<u32>)> {
 /// Compaction leaves copies of chunks in segments that are free now. Such copies must not take
 /// space from deletions.
 #[test]
-fn rebuild_keeps_sound_places_beside_stale_copies() {
+fn rebuild_keeps_messages_beside_stale_copies_of_chunks() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     let mut number = 0;

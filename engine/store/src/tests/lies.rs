@@ -74,7 +74,7 @@ fn superblock_with_an_impossible_count_is_rejected() {
 }
 
 #[test]
-fn journal_block_with_an_impossible_count_is_rejected() {
+fn journal_block_with_an_impossible_sequence_is_rejected() {
     let (key, shard) = (HashKey::new([2; 16]), ShardId(3));
     for (sequence, is_valid) in [(COUNT_MAX, true), (u64::MAX, false)] {
         let header = BlockHeader {

@@ -11,7 +11,7 @@ const MOMENT: UnixTime = UnixTime::from_seconds(1_793_714_706);
 const DAY_SECONDS: u64 = 86_400;
 
 #[test]
-fn time_is_written_in_few_words() {
+fn a_time_is_written_as_short_as_its_age_allows() {
     let ago = |days: u64| UnixTime::from_seconds(MOMENT.seconds() - days * DAY_SECONDS);
     let short = |time| Moment::of(time).in_few_words(&Moment::of(MOMENT));
     assert_eq!(short(MOMENT), "14:05");
