@@ -18,7 +18,8 @@
 //! clients, and each core has only one hash of this kind in progress. The verifier is derived in
 //! steps, one a turn. A power cut loses nothing: the next start finds the accounts without a hash.
 //!
-//! A core begins to listen when its new accounts are ready, or after 20 seconds.
+//! A core is ready to listen when its new accounts are ready, or after 20 seconds. All cores begin
+//! to listen when all are ready (crate `shards`).
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -37,7 +38,7 @@ use crate::lines::{self, Lines};
 use crate::provisioning::{SetupContext, password_set};
 use crate::wait_points::{self, NO_FRAME};
 
-/// The longest time that a core does not listen because new accounts are not ready.
+/// The longest time that a core is not ready to listen because its new accounts are not ready.
 const NOT_LISTENING_MAX: Micros = Micros::from_secs(20);
 
 /// The interval of retries while the store refuses a password.
@@ -59,7 +60,7 @@ pub(crate) struct PasswordSetup {
     /// The time at which the store is asked again, after it has refused a password.
     again_at: Option<Instant>,
     is_refusal_told: bool,
-    /// The time at which the core listens at the latest.
+    /// The time at which the core is ready to listen at the latest.
     listens_at: Instant,
     set: Lines,
     progress: SetupProgress,
@@ -120,7 +121,7 @@ impl PasswordSetup {
         }
     }
 
-    /// Whether clients may be served: all new accounts are ready, or they take too long.
+    /// Whether this core is ready to listen: its new accounts are ready, or they take too long.
     pub(crate) fn may_listen(&self, now: Instant) -> bool {
         self.new == 0 || now >= self.listens_at
     }

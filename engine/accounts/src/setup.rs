@@ -66,7 +66,7 @@ impl AccountSetup {
         self.configuration.is_none()
     }
 
-    /// Whether clients may be served: the new accounts of this core are ready, or take too long.
+    /// Whether this core is ready to listen: its new accounts are ready, or they take too long.
     pub fn may_listen(&self, now: Instant) -> bool {
         self.passwords.may_listen(now)
     }

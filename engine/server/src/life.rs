@@ -39,7 +39,7 @@ enum Life {
     /// The other cores take over their shards. The value is the number of cores that own shards,
     /// once known.
     Sharing(Option<Owners>),
-    /// New accounts get their passwords, and the other cores begin to listen.
+    /// New accounts get their passwords. The core waits until all cores are ready to listen.
     Assembling,
     /// Clients are served.
     Serving,
@@ -230,7 +230,7 @@ impl Lifecycle {
         }
     }
 
-    /// Hands their shards to the other cores. Tells them to serve when all have taken them over.
+    /// Hands their shards to the other cores. When all have theirs, tells them the accounts.
     fn share_out(&mut self, owners: Option<Owners>, server: &mut Server) {
         let Parts { store, links, .. } = &mut server.parts;
         let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
@@ -238,7 +238,7 @@ impl Lifecycle {
         if store.is_taken_over(owners) {
             let shown = server.services.certificates.shown();
             links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(shown)));
-            store.begin_serving(owners);
+            store.tell_accounts(owners);
             self.begin_passwords(server);
         }
     }
@@ -250,19 +250,14 @@ impl Lifecycle {
         self.serve_when_ready(server);
     }
 
-    /// Begins to listen when the new accounts are ready or take too long. The first core also waits
-    /// until all other cores listen: it may pass a client to one that must not refuse the client.
+    /// Begins to listen when the new accounts of all cores are ready or take too long.
     fn serve_when_ready(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, turn, .. } = &mut server.parts;
-        if !self.accounts.may_listen(turn.now) {
+        if !self.accounts.may_listen(turn.now) || !store.may_listen() {
             return;
         }
-        if self.core != CoreId::FIRST {
-            store.tell_serving();
-        } else if store.all_others_serve() {
+        if self.core == CoreId::FIRST {
             console.print(format_args!("serving {directory} as {hostname}"));
-        } else {
-            return;
         }
         self.listen(server);
     }

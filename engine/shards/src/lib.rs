@@ -13,7 +13,7 @@
 //! | `sharded_store`, `deliveries` | the calls of a core's sessions, and their routing |
 //! | `remote`, `server` | requests to other owners, and those of other cores here |
 //! | `multi_shard` | messages for accounts of several cores |
-//! | `serving` | messages between cores that no session causes: shares, passwords, the end |
+//! | `serving` | messages between cores that no session causes: the start, passwords, the end |
 //! | `messages`, `purpose`, `point` | the messages between cores, and the wait points for them |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
 //! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |

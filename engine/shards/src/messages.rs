@@ -45,8 +45,8 @@ pub enum CoreEvent {
     /// Owners of destinations have sent messages
     /// ([`crate::ShardedStore::next_destination_notice`]).
     DestinationNotice,
-    /// Mail is served from now on.
-    Serve,
+    /// This core knows all accounts, so it can make the passwords of its own.
+    AccountsKnown,
     /// The machine is asked to stop.
     Stop,
 }
@@ -108,13 +108,24 @@ pub(crate) enum Request {
     CloseMaildrop(Box<MaildropSnapshot>),
     /// The sending core knows the new password that a request handler in this frame has announced.
     PasswordKnown(FrameId),
-    /// The sending core owns its share of the shards now. Only to the first core.
-    TookOver,
-    /// The sending core accepts connections from now on. Only to the first core.
-    Serving,
+    /// The sending core has reached this stage of its start. Only to the first core.
+    Reached(StartStage),
     /// The sending core sends no further requests. When the first core gets this message, the store
     /// of the sending core has no request at the disk owner either.
     Left,
+}
+
+/// The stages of a core's start, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum StartStage {
+    /// The core waits for its share of the shards.
+    Waiting,
+    /// The core owns its share of the shards.
+    TookOver,
+    /// The core may listen as soon as all other cores may.
+    Ready,
+    /// The core listens.
+    Listening,
 }
 
 /// The step that follows when a message is complete.
@@ -144,10 +155,12 @@ pub(crate) enum News {
     /// The state of the store.
     Status(StoreStatus),
     /// The receiving core owns these shards from now on. Only the first core sends this message and
-    /// the next two.
+    /// the next three.
     Share(Box<Share>),
-    /// Mail is served from now on, for these accounts with these owners.
-    Serve(Arc<Accounts>, Owners),
+    /// All accounts and their owners. All cores have taken over their shards.
+    Accounts(Arc<Accounts>, Owners),
+    /// All cores are ready, so the receiving core begins to listen.
+    Listen,
     /// The machine is asked to stop.
     Stop,
 }

@@ -24,7 +24,8 @@ use store::{Closing, DeliveryId, INBOX, Refusal, Store, Wake};
 use tasks::Continuation;
 
 use crate::messages::{
-    Limits, MessageCompletion, MessagePage, News, RemoteDeliveryId, Request, StoreStatus, refused,
+    Limits, MessageCompletion, MessagePage, News, RemoteDeliveryId, Request, StartStage,
+    StoreStatus, refused,
 };
 use crate::point::ShardWaitPoint;
 use crate::purpose::{OwnerRequestKind, core_of, on_core};
@@ -50,8 +51,7 @@ struct ClientCore {
     /// The latest state of the store, until it is sent to the core.
     status: Option<StoreStatus>,
     news: VecDeque<News>,
-    has_taken_over: bool,
-    is_serving: bool,
+    stage: StartStage,
     has_left: bool,
 }
 
@@ -75,8 +75,7 @@ impl ShardServer {
             arrivals: (0..deliveries).map(|_| None).collect(),
             status: None,
             news: VecDeque::with_capacity(4 * deliveries),
-            has_taken_over: false,
-            is_serving: false,
+            stage: StartStage::Waiting,
             has_left: false,
         };
         ShardServer {
@@ -95,8 +94,7 @@ impl ShardServer {
             Request::Commit(delivery, closing) => self.commit(from, delivery, closing, store),
             Request::Abort(delivery) => self.abort(from, delivery, store),
             Request::BodyDone(body) => store.give_back(body),
-            Request::TookOver => self.at(from, |client| client.has_taken_over = true),
-            Request::Serving => self.at(from, |client| client.is_serving = true),
+            Request::Reached(stage) => self.at(from, |client| client.stage = stage),
             Request::Left => self.at(from, |client| client.has_left = true),
             Request::Question(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
                 unreachable!("a request that is not for the store")
@@ -182,13 +180,9 @@ impl ShardServer {
         self.clients.iter().flatten().all(|client| client.has_left)
     }
 
-    /// The number of cores that have taken over their share of the shards.
-    pub(crate) fn have_taken_over(&self) -> usize {
-        self.clients.iter().flatten().filter(|client| client.has_taken_over).count()
-    }
-
-    pub(crate) fn all_serve(&self) -> bool {
-        self.clients.iter().flatten().all(|client| client.is_serving)
+    /// The number of other cores that have reached this stage of their start.
+    pub(crate) fn have_reached(&self, stage: StartStage) -> usize {
+        self.clients.iter().flatten().filter(|client| client.stage >= stage).count()
     }
 
     /// Whether messages wait to begin.

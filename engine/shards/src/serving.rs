@@ -1,5 +1,15 @@
-//! Messages between cores that no session causes: shares of the shards, passwords, states of
-//! stores, and the end of the work.
+//! Messages between cores that no session causes: the start, passwords, states of stores, and the
+//! end of the work.
+//!
+//! The start, in its order:
+//!
+//! 1. The first core has opened the disk and made the accounts. It gives each other core its share
+//!    of the shards ([`ShardedStore::share_out`]).
+//! 2. All have taken over their shares. The first core tells the others the accounts and their
+//!    owners ([`ShardedStore::tell_accounts`]). Now each core makes the passwords of its new
+//!    accounts.
+//! 3. All are ready to listen. The others begin to listen, and then the first core
+//!    ([`ShardedStore::may_listen`]).
 
 use alloc::sync::Arc;
 
@@ -9,7 +19,7 @@ use store::{AccountId, AccountInfo, Owners};
 use tasks::FrameId;
 
 use crate::known::Changed;
-use crate::messages::{CoreEvent, News, Request, ShardMessage, ShardMessageKind};
+use crate::messages::{CoreEvent, News, Request, ShardMessage, ShardMessageKind, StartStage};
 use crate::question::Reply;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
@@ -99,13 +109,14 @@ impl ShardedStore {
             }
             News::Share(share) => {
                 self.own.store.take_over(share);
-                others.remote.ask(from, Request::TookOver);
+                others.remote.ask(from, Request::Reached(StartStage::TookOver));
             }
-            News::Serve(accounts, owners) => {
+            News::Accounts(accounts, owners) => {
                 others.accounts = accounts;
                 self.owners = owners;
-                return Some(CoreEvent::Serve);
+                return Some(CoreEvent::AccountsKnown);
             }
+            News::Listen => others.stage = StartStage::Listening,
             News::Stop => return Some(CoreEvent::Stop),
         }
         None
@@ -136,29 +147,40 @@ impl ShardedStore {
     /// Whether each core that was given a share has taken it over.
     pub fn is_taken_over(&self, owners: Owners) -> bool {
         let has = |others: &OtherCores| {
-            others.server.have_taken_over() + 1 == usize::from(owners.count())
+            others.server.have_reached(StartStage::TookOver) + 1 == usize::from(owners.count())
         };
         self.others.as_ref().is_none_or(has)
     }
 
-    /// Begins to serve mail for accounts with these owners, and tells all other cores.
-    pub fn begin_serving(&mut self, owners: Owners) {
+    /// Tells all other cores the accounts, which have these owners.
+    pub fn tell_accounts(&mut self, owners: Owners) {
         self.owners = owners;
         if let Some(OtherCores { server, accounts, .. }) = &mut self.others {
-            server.tell_all(|| News::Serve(Arc::clone(accounts), owners));
+            server.tell_all(|| News::Accounts(Arc::clone(accounts), owners));
         }
     }
 
-    /// Tells the first core that this core has begun to serve mail.
-    pub fn tell_serving(&mut self) {
-        if let Some(others) = &mut self.others {
-            others.remote.ask(CoreId::FIRST, Request::Serving);
+    /// Reports that this core is ready to listen. Returns whether it begins to listen in this turn,
+    /// because all cores are ready. Called in each turn of a ready core until it listens.
+    ///
+    /// The first core begins last. It may pass a client to another core, which must not refuse the
+    /// client.
+    pub fn may_listen(&mut self) -> bool {
+        let Some(OtherCores { server, remote, stage, .. }) = &mut self.others else { return true };
+        if self.core == CoreId::FIRST {
+            let others = usize::from(server.cores()) - 1;
+            if *stage < StartStage::Ready && server.have_reached(StartStage::Ready) == others {
+                *stage = StartStage::Ready;
+                server.tell_all(|| News::Listen);
+            }
+            return server.have_reached(StartStage::Listening) == others;
         }
-    }
-
-    /// Whether all other cores have begun to serve mail.
-    pub fn all_others_serve(&self) -> bool {
-        self.others.as_ref().is_none_or(|others| others.server.all_serve())
+        if *stage != StartStage::Ready {
+            // This core has just become ready, or was just told to listen.
+            *stage = (*stage).max(StartStage::Ready);
+            remote.ask(CoreId::FIRST, Request::Reached(*stage));
+        }
+        *stage == StartStage::Listening
     }
 
     /// The hashes of all accounts that passwords are checked against: the present ones, and the

@@ -22,7 +22,7 @@ use crate::destination::{
 use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{MaildropSnapshot, Maildrops};
-use crate::messages::{CoreEvent, Limits, News, Request, StoreStatus};
+use crate::messages::{CoreEvent, Limits, News, Request, StartStage, StoreStatus};
 use crate::multi_shard::MultiShardDeliveries;
 use crate::owned::Owned;
 use crate::point::ShardWaitPoint;
@@ -51,7 +51,9 @@ pub(crate) struct OtherCores {
     pub(crate) server: ShardServer,
     pub(crate) remote: RemoteShards,
     pub(crate) multi_shard: MultiShardDeliveries,
-    /// All accounts, once mail is served.
+    /// This core's stage of the start. `Listening` as soon as the first core says so.
+    pub(crate) stage: StartStage,
+    /// All accounts, once they are made.
     pub(crate) accounts: Arc<Accounts>,
     /// The passwords that were changed after `accounts` was made.
     pub(crate) changed: BTreeMap<AccountId, Arc<Changed>>,
@@ -113,6 +115,7 @@ impl ShardedStore {
             server: ShardServer::new(core, cores, limits),
             remote: RemoteShards::new(cores, limits.remote_deliveries),
             multi_shard: MultiShardDeliveries::new(limits.transactions),
+            stage: StartStage::Waiting,
             accounts: Arc::default(),
             changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.store.recipients),

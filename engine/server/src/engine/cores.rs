@@ -15,9 +15,10 @@
 //!   stores of other cores forward disk requests to the first core (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
 //! - **Life cycle**: the first core opens the disk and makes the accounts. It hands the other cores
-//!   their shards, and tells them to serve when all have taken over their shards. A request to stop
-//!   reaches the first core, which tells the others. A core stops when no other core may still send
-//!   it a request, and the first core stops last. All cores learn of a failed disk.
+//!   their shards, and then the accounts. All cores begin to listen when all are ready: see crate
+//!   `shards`. A request to stop reaches the first core, which tells the others. A core stops when
+//!   no other core may still send it a request, and the first core stops last. All cores learn of a
+//!   failed disk.
 //! - **DNS**: the first core asks name servers, and caches the answers: see crate `resolver`.
 //! - **Password hashes and signatures** are computed by all cores except the first: see `compute`.
 //! - **Logins**: each core has a hasher, a throttle and a cache of verified passwords. Failures are
@@ -144,7 +145,7 @@ impl Engine {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
             CoreEvent::DestinationNotice => server.let_outbound(Outbound::hear),
-            CoreEvent::Serve => self.lifecycle.begin_passwords(server),
+            CoreEvent::AccountsKnown => self.lifecycle.begin_passwords(server),
             CoreEvent::Stop => self.lifecycle.begin_stopping(server),
         }
     }

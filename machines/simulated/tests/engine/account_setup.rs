@@ -376,6 +376,31 @@ fn accounts_that_are_made_quickly_are_ready_when_it_serves() {
 }
 
 #[test]
+fn no_core_listens_before_all_cores_are_ready() {
+    for seed in 0..10 {
+        let disk = MemoryDisk::blank(DISK_BYTES);
+        let mut room = Room::configured(seed, disk, usual_sizes(), &with_plain(&NAMES));
+        room.machine.computing = Micros::from_millis(5);
+        let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
+        let mut talks = Vec::new();
+        room.until("a core accepts a client", |room| {
+            if room.engines.in_use().sessions > 0 {
+                return true;
+            }
+            talks.iter().for_each(|talk| room.abort(talk));
+            talks = hosts.iter().map(|host| room.connect_from(*host, 110)).collect();
+            room.pass(Micros::from_millis(5));
+            false
+        });
+        talks.iter().for_each(|talk| room.abort(talk));
+        for name in NAMES {
+            let reply = login(&mut room, name, "lovelace");
+            assert!(reply.starts_with("+OK 0 "), "{seed} {name}: {reply}");
+        }
+    }
+}
+
+#[test]
 fn unconfigured_account_without_a_password_is_no_new_account() {
     // With several cores, the others hash the password before the power cut.
     if CORES > 1 {

@@ -66,6 +66,36 @@ fn every_core_accepts_clients_once_the_machine_serves() {
     }
 }
 
+/// The last core gets no turn for a while, after each number of steps.
+#[test]
+fn machine_serves_only_after_its_last_core_listens() {
+    if CORES == 1 {
+        return;
+    }
+    for seed in [40, 41] {
+        for steps in 0.. {
+            let mut room = Room::opening(seed, MemoryDisk::blank(32 << 20), usual_sizes());
+            let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
+            (0..steps).for_each(|_| room.step());
+            let is_over = room.console_says("serving");
+            room.engines.hold(Some(CORES - 1));
+            (0..50).for_each(|_| room.step());
+            if room.console_says("serving") {
+                let talks: Vec<Talk> =
+                    hosts.iter().map(|host| room.connect_from(*host, 25)).collect();
+                (0..50).for_each(|_| room.step());
+                room.engines.hold(None);
+                for mut talk in talks {
+                    assert!(room.smtp_reply(&mut talk).starts_with("220 "), "{steps}");
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn messages_received_on_any_core_are_readable_on_every_core() {
     for seed in [20, 21] {
