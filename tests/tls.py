@@ -112,6 +112,8 @@ class Tls(barepost.Test):
         for weak in (("-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"), ("-tls1_1", "-cipher", "ALL:@SECLEVEL=0")):
             with self.subTest(weak=weak):
                 self.assertIn("Cipher is (NONE)", self.s_client(*weak))
+        self.assertIn("alert inappropriate fallback", self.s_client("-tls1_2", "-fallback_scsv"))
+        self.assertIn("Cipher is TLS_AES", self.s_client("-fallback_scsv"))
         self.assertIn("no application protocol", self.s_client("-alpn", "h3"))
 
     def test_a_ticket_spares_a_signature(self):

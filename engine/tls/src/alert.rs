@@ -5,9 +5,6 @@ use core::fmt;
 
 use rustls::{Error, InvalidMessage, PeerIncompatible, PeerMisbehaved};
 
-/// The error of rustls when [`crate::names`] has found no certificate for a hello.
-const NO_CERTIFICATE: &str = "no server certificate chain resolved";
-
 /// The number of an alert description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Alert(pub u8);
@@ -30,8 +27,6 @@ impl Alert {
     /// another alert or none. See the table in `docs/tls.md`.
     pub(crate) fn instead_of_rustls(error: &Error) -> Option<Alert> {
         match error {
-            // No certificate is found only for a fallback (RFC 7507 section 3).
-            Error::General(text) if text == NO_CERTIFICATE => Some(Alert::INAPPROPRIATE_FALLBACK),
             Error::InvalidMessage(InvalidMessage::InvalidEmptyPayload)
             | Error::PeerMisbehaved(
                 PeerMisbehaved::MessageInterleavedWithHandshakeMessage

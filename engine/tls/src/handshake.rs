@@ -13,15 +13,16 @@
 
 use alloc::boxed::Box;
 
-use rustls::HandshakeKind;
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::{HandshakeKind, ProtocolVersion};
 
 use crate::alert::Alert;
 use crate::client::ClientSettings;
 use crate::connection::{NegotiatedParameters, Progress, TlsEvent};
 use crate::failure::Failure;
+use crate::hello::HelloFields;
 use crate::record::{ContentType, Front, HEADER_BYTES, bytes_wanted, header};
 use crate::settings::TlsSettings;
 use crate::traffic::{Kernel, Traffic};
@@ -36,9 +37,6 @@ const JOINED_BYTES_MAX: usize = crate::record::RECORD_BYTES_MAX;
 /// A record header without a content type. rustls answers it with the alert `decode_error`.
 const NO_RECORD: [u8; HEADER_BYTES] = [0; HEADER_BYTES];
 
-/// The type of the message `ClientHello`.
-const CLIENT_HELLO: u8 = 1;
-
 /// A handshake that is not complete.
 pub(crate) struct Handshake {
     side: Side,
@@ -48,6 +46,8 @@ pub(crate) struct Handshake {
     /// is useful.
     wanted: u16,
     has_sent: bool,
+    /// The first message of a client.
+    hello: HelloFields,
     protocols: &'static [&'static [u8]],
 }
 
@@ -86,8 +86,7 @@ impl Handshake {
     pub(crate) fn new(settings: &TlsSettings) -> Result<Handshake, Failure> {
         let connection =
             UnbufferedServerConnection::new(settings.config.clone()).map_err(Failure::Handshake)?;
-        let side = Side::Server(connection);
-        Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: settings.protocols })
+        Ok(Handshake::of(Side::Server(connection), settings.protocols))
     }
 
     /// Begins the handshake of a client. `host`: the server name to send.
@@ -96,7 +95,12 @@ impl Handshake {
         host: Option<&str>,
     ) -> Result<Handshake, Failure> {
         let side = Side::Client(settings.begin(host).map_err(Failure::Handshake)?);
-        Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: &[] })
+        Ok(Handshake::of(side, &[]))
+    }
+
+    fn of(side: Side, protocols: &'static [&'static [u8]]) -> Handshake {
+        let hello = HelloFields::new();
+        Handshake { side, joined: 0, wanted: 0, has_sent: false, hello, protocols }
     }
 
     /// Whether we send first, and have not sent yet.
@@ -144,7 +148,9 @@ impl Handshake {
         if end > JOINED_BYTES_MAX {
             return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, bytes, out));
         }
-        if self.is_hello_of_ssl(bytes.get(..end).unwrap_or_default()) {
+        self.read_hello(bytes.get(self.joined..end).unwrap_or_default());
+        // RFC 8446 section D.5 demands an alert, although TLS 1.3 ignores the field otherwise.
+        if self.hello.is_of_ssl() {
             return Stepped::On(self.refuse(Alert::PROTOCOL_VERSION, bytes, out));
         }
         let (mut done, mut written) = (0, 0);
@@ -154,6 +160,9 @@ impl Handshake {
                 self.side.process(rest, out.get_mut(written..).unwrap_or_default());
             done += discard;
             match result {
+                CallResult::Wrote(_) if self.is_fallback() => {
+                    return Stepped::On(self.refuse(Alert::INAPPROPRIATE_FALLBACK, bytes, out));
+                }
                 CallResult::Wrote(count) => {
                     written += count;
                     self.has_sent = true;
@@ -189,18 +198,20 @@ impl Handshake {
         }
     }
 
-    /// Whether the first message of a client has the version of SSL 3.0 or an earlier one. RFC 8446
-    /// section D.5 demands an alert, although TLS 1.3 ignores the field otherwise. A client that
-    /// puts less than six bytes of its hello into its first record is not checked. `record`: the
-    /// stream, up to the end of the record.
-    fn is_hello_of_ssl(&self, record: &[u8]) -> bool {
-        let hello = record.get(HEADER_BYTES..).filter(|_| self.joined == 0 && !self.has_sent);
-        let is_handshake = record.first() == Some(&(ContentType::Handshake as u8));
-        is_handshake
-            && matches!(
-                hello,
-                Some([CLIENT_HELLO, _, _, _, 0..=2, ..] | [CLIENT_HELLO, _, _, _, 3, 0, ..])
-            )
+    /// Reads a record before our first flight, which has the first message of a client or a part of
+    /// it.
+    fn read_hello(&mut self, record: &[u8]) {
+        if !self.has_sent && record.first() == Some(&(ContentType::Handshake as u8)) {
+            self.hello.read(record.get(HEADER_BYTES..).unwrap_or_default());
+        }
+    }
+
+    /// Whether our first flight answers a client that has fallen back to TLS 1.2 (RFC 7507 section
+    /// 3). rustls selects TLS 1.3 whenever a client offers it.
+    fn is_fallback(&self) -> bool {
+        !self.has_sent
+            && self.hello.names_fallback()
+            && self.side.version() == Some(ProtocolVersion::TLSv1_2)
     }
 
     /// Ends a handshake in which rustls has failed, with an alert. Returns the number of bytes
@@ -223,10 +234,7 @@ impl Handshake {
             None if self.has_sent => self.provoke_alert(rest, seen, out),
             None => write_plain(Alert::DECODE_ERROR, out),
         };
-        match own {
-            Some(alert @ Alert::INAPPROPRIATE_FALLBACK) => (written, Failure::Refused(alert)),
-            _ => (written, Failure::Handshake(error)),
-        }
+        (written, Failure::Handshake(error))
     }
 
     /// Lets rustls write an alert, because it has the keys: it gets bytes that are no record.
@@ -308,6 +316,14 @@ impl Side {
         match self {
             Side::Server(connection) => connection.wants_write(),
             Side::Client(connection) => connection.wants_write(),
+        }
+    }
+
+    /// The version of the connection, once rustls has selected it.
+    fn version(&self) -> Option<ProtocolVersion> {
+        match self {
+            Side::Server(connection) => connection.protocol_version(),
+            Side::Client(connection) => connection.protocol_version(),
         }
     }
 }

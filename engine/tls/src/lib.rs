@@ -67,6 +67,7 @@ mod connection;
 mod dane;
 mod failure;
 mod handshake;
+mod hello;
 mod hybrid;
 mod names;
 mod protection;

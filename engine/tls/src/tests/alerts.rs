@@ -36,11 +36,25 @@ fn is_accepted(server: &TestServer, bytes: &[u8]) -> bool {
     answer(server, bytes).starts_with(&[22, 3, 3])
 }
 
+/// The client's last suite, which says that renegotiation is secure, and the next field.
+const SECURE_RENEGOTIATION: &[u8] = &[0x00, 0xff, 1, 0];
+/// The same with TLS_FALLBACK_SCSV as the last suite.
+const FALLBACK: &[u8] = &[0x56, 0x00, 1, 0];
+
+/// A hello of one record, cut into two records. The first one has `length` bytes of the hello.
+fn cut(hello: &[u8], length: usize, minor: u8) -> Vec<u8> {
+    let (first, rest) = hello[5..].split_at(length);
+    let mut bytes = Vec::new();
+    for part in [first, rest] {
+        bytes.extend([22, 3, minor]);
+        bytes.extend((part.len() as u16).to_be_bytes());
+        bytes.extend(part);
+    }
+    bytes
+}
+
 #[test]
 fn a_fallback_to_tls_1_2_is_rejected() {
-    // The client's last suite says that renegotiation is secure. It becomes TLS_FALLBACK_SCSV.
-    const SECURE_RENEGOTIATION: &[u8] = &[0x00, 0xff, 1, 0];
-    const FALLBACK: &[u8] = &[0x56, 0x00, 1, 0];
     seed(200);
     let mut suites = provider();
     suites.cipher_suites.retain(|suite| suite.tls13().is_none());
@@ -56,6 +70,46 @@ fn a_fallback_to_tls_1_2_is_rejected() {
     // A client that offers TLS 1.3 too has not fallen back.
     let both = plain_server();
     assert!(is_accepted(&both, &hello_with(&both, SECURE_RENEGOTIATION, FALLBACK)));
+}
+
+#[test]
+fn a_fallback_counts_by_the_versions_that_are_offered() {
+    seed(207);
+    let both = plain_server();
+    let replaced = |hello: &[u8], from: &[u8], to: &[u8]| {
+        let at = hello.windows(from.len()).position(|bytes| bytes == from).unwrap();
+        [&hello[..at], to, &hello[at + from.len()..]].concat()
+    };
+    // The suites of TLS 1.3 stay. The extension of versions offers only TLS 1.2, or is another one.
+    const VERSIONS: &[u8] = &[0, 43, 0, 5, 4, 3, 4, 3, 3];
+    for versions in [[0, 43, 0, 5, 4, 3, 3, 3, 3], [0x7a, 0x7a, 0, 5, 4, 3, 4, 3, 3]] {
+        let hello = hello_with(&both, VERSIONS, &versions);
+        assert!(is_accepted(&both, &hello), "without the suite of fallbacks");
+        let hello = replaced(&hello, SECURE_RENEGOTIATION, FALLBACK);
+        assert_eq!(answer(&both, &hello), plain_alert(86));
+        for length in 1..hello.len() - 5 {
+            let hello = cut(&hello, length, 1);
+            assert_eq!(answer(&both, &hello), plain_alert(86), "{length} bytes in a record");
+        }
+    }
+}
+
+#[test]
+fn a_hello_cut_into_single_bytes_is_read_as_a_whole() {
+    seed(208);
+    let both = plain_server();
+    let single = |hello: &[u8]| {
+        let records = hello[5..].iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]);
+        records.collect::<Vec<u8>>()
+    };
+    let hello = both.connect("mail.test").client_bytes();
+    assert!(is_accepted(&both, &single(&hello)));
+    let tls12 = server_of(&rustls::version::TLS12);
+    let fallback = hello_with(&tls12, SECURE_RENEGOTIATION, FALLBACK);
+    assert_eq!(answer(&tls12, &single(&fallback)), plain_alert(86));
+    let mut of_ssl = hello.clone();
+    of_ssl[9..11].copy_from_slice(&[3, 0]);
+    assert_eq!(answer(&both, &single(&of_ssl)), plain_alert(70));
 }
 
 #[test]
@@ -94,13 +148,7 @@ fn a_hello_may_be_cut_into_records_of_any_length() {
     let server = plain_server();
     for (length, minor) in (1..=6).flat_map(|length| [(length, 1), (length, 3)]) {
         let hello = server.connect("mail.test").client_bytes();
-        let (first, rest) = hello[5..].split_at(length);
-        let mut bytes = Vec::new();
-        for part in [first, rest] {
-            bytes.extend([22, 3, minor]);
-            bytes.extend((part.len() as u16).to_be_bytes());
-            bytes.extend(part);
-        }
+        let bytes = cut(&hello, length, minor);
         assert!(is_accepted(&server, &bytes), "{length} bytes in a record of 3.{minor}");
     }
 }
