@@ -8,7 +8,7 @@ use host::{Failure, Repository, Stop};
 
 use super::report::{Report, Row};
 use super::statistics::median;
-use super::workplace::{Serving, Workplace};
+use super::workplace::{ConfiguredPasswords, Serving, Workplace};
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
 /// The peer's time from QEMU's start to its first SYN-ACK.
@@ -20,7 +20,7 @@ const REPETITIONS: usize = 5;
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
-    let workplace = Workplace::new(repository, stop)?;
+    let workplace = Workplace::new(repository, ConfiguredPasswords::Plain, stop)?;
     // The first boot makes the disk and the accounts. Later boots use them.
     let first = workplace.boot(MachineType::Q35, None)?;
     let mut rows =

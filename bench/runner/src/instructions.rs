@@ -13,12 +13,13 @@ use barepost::guest::MachineType;
 use barepost::services::{POP3, Reached, SMTP};
 use host::{Failure, Repository, Stop};
 
+use super::beside::mailboxes::PASSWORD;
 use super::client::{Client, message};
 use super::counters::{Counters, Sample};
 use super::profile::Profiler;
 use super::report::{Report, Row};
 use super::statistics::median;
-use super::workplace::{Serving, Workplace, refuse_if_stopped};
+use super::workplace::{ConfiguredPasswords, Serving, Workplace, refuse_if_stopped};
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
 const PEER_NEW_CONNECTION: f64 = 3_210_000.0;
@@ -37,19 +38,22 @@ const REPETITIONS: usize = 5;
 /// The time after which a transaction has no more work in progress, such as delayed
 /// acknowledgements and the last write.
 const SETTLE: Duration = Duration::from_millis(400);
-/// The longest time for which a serving machine still configures its addresses. It detects
-/// duplicate addresses and solicits routers.
+/// The longest time for which a serving machine still configures its addresses, and checks the
+/// plain passwords of its configuration. It detects duplicate addresses and solicits routers.
 const ARRIVAL: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
-    let workplace = Workplace::new(repository, stop)?;
-    let password = workplace.password()?;
-    // The first boot makes the disk and the accounts. A later boot shows the cost of a boot.
-    workplace.boot(MachineType::Q35, None)?.stop()?;
-    let counters = Counters::new(repository, stop)?;
-    let serving = workplace.boot(MachineType::Q35, Some(counters.plugin()))?;
-    let boot = counters.sample()?.total();
+    let with_checks = {
+        let workplace = Workplace::new(repository, ConfiguredPasswords::Plain, stop)?;
+        let counted = CountedStart::of(&workplace, repository, stop)?;
+        counted.serving.stop()?;
+        counted.at_rest
+    };
+    let workplace = Workplace::new(repository, ConfiguredPasswords::Hashed, stop)?;
+    let CountedStart { counters, serving, ready, at_rest } =
+        CountedStart::of(&workplace, repository, stop)?;
+    let checks = with_checks.saturating_sub(at_rest);
     let profiler = Profiler::new(repository, "instructions")?;
     let mut measuring = Measuring { counters, serving, profiler, idle_per_second: 0.0 };
     measuring.measure_idle()?;
@@ -76,7 +80,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     // Log in once before counting. Then the machine has cached the verified password.
     let mut session = None;
     let (first, _) = measuring.during(|serving| {
-        session = Some(log_in(serving.base, password)?);
+        session = Some(log_in(serving.base)?);
         serving.rest(SETTLE)
     })?;
     rows.push(Row::alone("POP3: first login (argon2id)", "instructions", first.total() as f64));
@@ -87,12 +91,14 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         Row::alone("POP3: 1 KB message", "instructions", fetched).beside(PEER, PEER_POP3, None),
     );
     let login = measuring.transactions("pop3-login", LOGINS, |base| {
-        (0..LOGINS).try_for_each(|_| leave(log_in(base, password)?))
+        (0..LOGINS).try_for_each(|_| leave(log_in(base)?))
     })?;
     rows.push(Row::alone("POP3: later login, with its connection", "instructions", login));
     rows.push(
-        Row::alone("boot to ready", "instructions", boot as f64).beside(PEER, PEER_BOOT, None),
+        Row::alone("boot to ready", "instructions", ready as f64).beside(PEER, PEER_BOOT, None),
     );
+    let case = "checks of two plain passwords, after a start";
+    rows.push(Row::alone(case, "instructions", checks as f64));
     rows.push(Row::alone("idle, in a second", "instructions", measuring.idle_per_second));
     refuse_if_stopped(stop)?;
     measuring.serving.stop()?;
@@ -108,6 +114,29 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
+/// A guest that has started with a disk and accounts, and the instructions of its start.
+struct CountedStart {
+    counters: Counters,
+    serving: Serving,
+    /// The instructions until every service had sent its greeting.
+    ready: u64,
+    /// The instructions until the guest was at rest.
+    at_rest: u64,
+}
+
+impl CountedStart {
+    fn of(workplace: &Workplace, repository: &Repository, stop: &Stop) -> Result<Self, Failure> {
+        // The first boot makes the disk and the accounts. A later boot shows the cost of a boot.
+        workplace.boot(MachineType::Q35, None)?.stop()?;
+        let counters = Counters::new(repository, stop)?;
+        let mut serving = workplace.boot(MachineType::Q35, Some(counters.plugin()))?;
+        let ready = counters.sample()?.total();
+        serving.rest(ARRIVAL)?;
+        let at_rest = counters.sample()?.total();
+        Ok(CountedStart { counters, serving, ready, at_rest })
+    }
+}
+
 struct Measuring {
     counters: Counters,
     serving: Serving,
@@ -117,7 +146,6 @@ struct Measuring {
 
 impl Measuring {
     fn measure_idle(&mut self) -> Result<(), Failure> {
-        self.serving.rest(ARRIVAL)?;
         let (idle, took) = self.during(|serving| serving.rest(IDLE))?;
         self.idle_per_second = idle.total() as f64 / took.as_secs_f64();
         Ok(())
@@ -187,10 +215,10 @@ fn send(session: &mut Client, text: &[u8]) -> Result<(), Failure> {
     session.command(text, "250")
 }
 
-fn log_in(base: u16, password: &str) -> Result<Client, Failure> {
+fn log_in(base: u16) -> Result<Client, Failure> {
     let mut session = Client::connect(POP3.forwarded(base), "+OK")?;
     session.command(b"USER ada@barepost.test\r\n", "+OK")?;
-    session.command(format!("PASS {password}\r\n").as_bytes(), "+OK")?;
+    session.command(format!("PASS {PASSWORD}\r\n").as_bytes(), "+OK")?;
     Ok(session)
 }
 

@@ -1,7 +1,7 @@
 //! A guest for one measurement, with fresh data and free ports. Everything is removed at its end.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use barepost::guest::{
 use barepost::run::{DataFolder, watch_services};
 use barepost::services::{Reached, SERVICES, base_max};
 use host::{Failure, Repository, Stop, image, packages};
-use server::configuration::Password;
+
+use super::beside::mailboxes::HASH;
 
 const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(10);
@@ -23,6 +24,15 @@ pub(super) struct Workplace {
     pub(super) image: PathBuf,
     qemu: PathBuf,
     stop: Stop,
+}
+
+/// The form in which the accounts of a guest have their passwords in the configuration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfiguredPasswords {
+    /// The plain passwords of the demo. The guest checks them after each start.
+    Plain,
+    /// The hash of [`super::beside::mailboxes::PASSWORD`]. A start computes no hash.
+    Hashed,
 }
 
 /// A guest that serves.
@@ -38,22 +48,24 @@ pub(super) struct Serving {
 }
 
 impl Workplace {
-    pub(super) fn new(repository: &Repository, stop: &Stop) -> Result<Workplace, Failure> {
+    /// A process has one workplace at a time.
+    pub(super) fn new(
+        repository: &Repository,
+        passwords: ConfiguredPasswords,
+        stop: &Stop,
+    ) -> Result<Workplace, Failure> {
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
         let image = image::build(repository, stop)?;
         let folder = repository.target(format!("bench/data-{}", std::process::id()));
-        let data = DataFolder::open(&folder)?;
-        Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
-    }
-
-    /// The password of the first user, Ada. The data folder stores it.
-    pub(super) fn password(&self) -> Result<&str, Failure> {
-        match self.data.configuration.users.first().map(|user| &user.password) {
-            Some(Password::Plain(password)) => Ok(password),
-            Some(Password::Argon2id(_)) | None => {
-                Err(Failure::broke("the data has no user with a password"))
-            }
+        let mut data = DataFolder::open(&folder)?;
+        if passwords == ConfiguredPasswords::Hashed {
+            let path = data.configuration_path.clone();
+            // Only one process or value may have the folder open.
+            drop(data);
+            replace_passwords(&path)?;
+            data = DataFolder::open(&folder)?;
         }
+        Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
     }
 
     /// The version of the emulator, for a report: `QEMU 7.2.22`.
@@ -148,6 +160,20 @@ impl Serving {
         }
         Err(Failure::broke("the guest did not stop in time"))
     }
+}
+
+/// Replaces the plain passwords of a configuration by [`HASH`].
+fn replace_passwords(configuration: &Path) -> Result<(), Failure> {
+    let doing = "configuring a guest";
+    let text = std::fs::read_to_string(configuration).map_err(Failure::io(doing))?;
+    let replaced: Vec<String> = text
+        .lines()
+        .map(|line| match line.starts_with("password = ") {
+            true => format!("password_hash = \"{HASH}\"\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(configuration, replaced.concat()).map_err(Failure::io(doing))
 }
 
 pub(super) fn refuse_if_stopped(stop: &Stop) -> Result<(), Failure> {
