@@ -16,6 +16,7 @@ import subprocess
 import textwrap
 
 import network
+from mail import DOMAIN
 from processes import ROOT, Process, children, until
 
 TOOLS = ROOT / "target" / "tools"
@@ -23,6 +24,10 @@ LIBRARIES = "usr/lib/x86_64-linux-gnu"
 # The folder of the peers' files. The peers' accounts cannot enter the folders above a test's folder.
 PLACE = pathlib.Path("/mnt")
 READY_SECONDS = 30
+# The largest message that a mail server takes.
+SIZE_MAX = 60_000_000
+# Mail servers refuse mail from this address with these words, when the whole message has arrived.
+REFUSED, WORDS = f"grace@{DOMAIN}", "we want none of this"
 
 
 def enter(resolver=None):
@@ -30,8 +35,9 @@ def enter(resolver=None):
     network.enter()
     network.show()
     _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", PLACE)
-    accounts = {"passwd": "postfix:x:801:801::/:/bin/false\nDebian-exim:x:802:802::/:/bin/false\n",
-                "group": "postfix:x:801:\nDebian-exim:x:802:\npostdrop:x:803:\n"}
+    names = ("postfix", "Debian-exim", "postdrop", "bob", "opensmtpd", "opensmtpq")
+    accounts = {"passwd": "".join(f"{name}:x:{number}:{number}::/:/bin/false\n" for number, name in enumerate(names, 801)),
+                "group": "".join(f"{name}:x:{number}:\n" for number, name in enumerate(names, 801))}
     for name, lines in accounts.items():
         there = pathlib.Path("/etc", name).read_text().splitlines(keepends=True)
         own = {line.partition(":")[0] for line in lines.splitlines()}
@@ -40,6 +46,8 @@ def enter(resolver=None):
         _put_over(pathlib.Path("/etc/resolv.conf"), f"nameserver {resolver}\n")
     (PLACE / "tools").mkdir()
     _mount("--bind", TOOLS, PLACE / "tools")
+    # A program with the rights of a group would not read LD_LIBRARY_PATH.
+    _mount("-o", "remount,bind,nosuid", PLACE / "tools")
 
 
 def _put_over(path, text):
@@ -129,9 +137,10 @@ class Unbound(Process):
 
 
 class MailServer:
-    """A mail server with a Maildir that receives all mail for its domain."""
+    """A mail server with a Maildir that receives all mail for its domain, at an address."""
 
-    def __init__(self, name, account):
+    def __init__(self, name, account, address):
+        self.address = address
         self.folder = PLACE / name
         self.folder.mkdir()
         self.maildir = self.folder / "mail" / "box"
@@ -147,6 +156,11 @@ class MailServer:
         """Waits until at least `count` messages have arrived. Returns the messages."""
         return until(lambda: len(found := self.messages()) >= count and found, seconds, f"{count} messages at {self.folder.name}")
 
+    def send(self, sender, recipient, message):
+        """Sends a message to the server from its own host, like a local user."""
+        with smtplib.SMTP(self.address, 25, timeout=READY_SECONDS, source_address=(self.address, 0)) as session:
+            session.sendmail(sender, [recipient], message)
+
     def kill(self):
         """Ends the server and all processes that it started, and deletes its files."""
         own = children(self.process.pid)
@@ -157,7 +171,7 @@ class MailServer:
         shutil.rmtree(self.folder)
 
 
-def _await_port(address):
+def await_port(address):
     """Waits until a server listens on port 25."""
     listening = f" {''.join(f'{int(part):02X}' for part in reversed(address.split('.')))}:0019 00000000:0000 0A "
     until(lambda: listening in pathlib.Path("/proc/net/tcp").read_text(), READY_SECONDS, f"a server at {address}")
@@ -171,8 +185,7 @@ class Postfix(MailServer):
     """
 
     def __init__(self, folder, address, host, domain, users=None, **more):
-        super().__init__(domain, "postfix")
-        self.address = address
+        super().__init__(domain, "postfix", address)
         tools = PLACE / "tools/postfix/usr"
         mechanisms = PLACE / "tools/sasl" / LIBRARIES / "sasl2"
         self.environment = {"LD_LIBRARY_PATH": str(tools / "lib/postfix"), "MAIL_CONFIG": str(self.folder), "PATH": os.environ["PATH"], "SASL_PATH": str(mechanisms)}
@@ -208,10 +221,11 @@ class Postfix(MailServer):
             "virtual_mailbox_maps": "static:box/",
             "virtual_uid_maps": "static:801",
             "virtual_gid_maps": "static:801",
-            "message_size_limit": "60000000",
+            "message_size_limit": SIZE_MAX,
             "mailbox_size_limit": "0",
             "virtual_mailbox_limit": "0",
             "smtpd_recipient_restrictions": f"check_recipient_access inline:{{nobody@{domain}=REJECT}}, permit_mynetworks, reject_unauth_destination",
+            "smtpd_end_of_data_restrictions": f"check_sender_access inline:{{{{{REFUSED} = REJECT {WORDS}}}}}",
             "smtp_bind_address": address,
             "smtpd_tls_security_level": "may",
             "smtpd_tls_chain_files": certificate,
@@ -233,7 +247,7 @@ class Postfix(MailServer):
             services += " ".join([name, *rest, *([name] if len(rest) == 6 else [])]) + "\n"
         (self.folder / "master.cf").write_text(services)
         self.process = Process([tools / "lib/postfix/sbin/master", "-d", "-c", self.folder], pathlib.Path(folder, f"{domain}.log"), self.environment)
-        _await_port(address)
+        await_port(address)
 
     def _let_log_in(self, users, host):
         passwords = self.folder / "passwords"
@@ -245,11 +259,6 @@ class Postfix(MailServer):
         (self.folder / "sasl").mkdir()
         (self.folder / "sasl" / "smtpd.conf").write_text(f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {passwords}\nmech_list: SCRAM-SHA-256\n")
 
-    def send(self, sender, recipient, message):
-        """Sends a message to Postfix from its own host, like a local user."""
-        with smtplib.SMTP(self.address, 25, timeout=READY_SECONDS, source_address=(self.address, 0)) as session:
-            session.sendmail(sender, [recipient], message)
-
     def log(self):
         return (self.folder / "log").read_text()
 
@@ -257,10 +266,10 @@ class Postfix(MailServer):
 class Exim(MailServer):
     """Exim at an address, for a domain. It refuses mail to `nobody` at the domain. `users`: {name: password} of accounts that
     may log in over TLS and send to any address. With users Exim also listens on the submission ports. All mail ends in its
-    Maildir."""
+    Maildir, but mail from its own host goes to any domain. `more`: additional settings."""
 
-    def __init__(self, folder, address, host, domain, users=None):
-        super().__init__(domain, "Debian-exim")
+    def __init__(self, folder, address, host, domain, users=None, size_max=SIZE_MAX, more=""):
+        super().__init__(domain, "Debian-exim", address)
         shutil.chown(self.folder, "Debian-exim", "Debian-exim")
         certificate = make_certificate(self.folder, host)
         shutil.chown(certificate, "Debian-exim", "Debian-exim")
@@ -279,20 +288,35 @@ class Exim(MailServer):
             tls_advertise_hosts = *
             tls_certificate = {certificate}
             acl_smtp_rcpt = recipient
-            acl_smtp_data = accept
-            message_size_limit = 60M
+            acl_smtp_data = content
+            message_size_limit = {size_max}
+            {more}
             begin acl
+            content:
+              deny senders = {REFUSED}
+                   message = {WORDS}
+              accept
             recipient:
               deny local_parts = nobody
                    message = no such user
               accept authenticated = *
+              accept hosts = {address}
               accept domains = {domain}
               deny message = relaying is not permitted
             begin routers
+            out:
+              driver = dnslookup
+              condition = ${{if eq{{$sender_host_address}}{{{address}}}}}
+              domains = ! {domain}
+              transport = out
+              no_more
             box:
               driver = accept
               transport = box
             begin transports
+            out:
+              driver = smtp
+              interface = {address}
             box:
               driver = appendfile
               directory = {self.maildir}
@@ -314,7 +338,7 @@ class Exim(MailServer):
             """))
         environment = {**os.environ, "LD_LIBRARY_PATH": str(PLACE / "tools/exim" / LIBRARIES)}
         self.process = Process([program, "-C", settings, "-bdf"], pathlib.Path(folder, f"{domain}.log"), environment)
-        _await_port(address)
+        await_port(address)
 
     def log(self):
         return (self.folder / "mainlog").read_text()
@@ -336,7 +360,7 @@ class Sink(Process):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(tools / "lib/postfix")}
         command = [tools / "sbin/smtp-sink", "-v", "-u", "root", *how, "-d", f"{self.folder}/%s.", f"{address}:25", "100"]
         super().__init__(command, pathlib.Path(folder, f"sink-{address}.log"), environment)
-        _await_port(address)
+        await_port(address)
 
     def heard(self, command):
         """The number of times that it got this command."""

@@ -159,7 +159,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "relay",
-        claim: "mail goes to and comes from Postfix and Exim, and hosts that are slow, refuse or disconnect get it once",
+        claim: "mail goes to and comes from Postfix, Exim, Sendmail and OpenSMTPD, and hosts that are slow, refuse or disconnect get it once",
         work: Work::Script("tests/relay.py", &[]),
         budget: Duration::from_secs(300),
         when: When::Always,

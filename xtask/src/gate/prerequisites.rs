@@ -91,6 +91,19 @@ const UNPACKED: &[(Unpacked, &[&str])] = &[
         },
         &[RELAY],
     ),
+    // Sendmail's configuration is written with m4.
+    (
+        Unpacked {
+            name: "sendmail",
+            packages: "sendmail-bin sendmail-base sendmail-cf libwrap0 liblockfile1 libsasl2-2 libldap-2.5-0 libnsl2 libdb5.3 m4 libsigsegv2",
+            kept: "*",
+        },
+        &[RELAY],
+    ),
+    (
+        Unpacked { name: "opensmtpd", packages: "opensmtpd libevent-2.1-7 libdb5.3", kept: "*" },
+        &[RELAY],
+    ),
     (
         Unpacked {
             name: "sasl",
