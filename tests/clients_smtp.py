@@ -1,13 +1,16 @@
 """RFC 5321 and its extensions, as valid and invalid clients see them."""
 
+import base64
 import contextlib
 import email.utils
 import re
+import ssl
 import time
 
+import barepost
 from barepost import options
 from clients_shared import ADA, GRACE, PLAIN, SENDER, Shared, numbered_lines
-from mail import DOMAIN, Gone, MessageMaker, stuffed
+from mail import DOMAIN, PASSWORD, Gone, MessageMaker, stuffed
 
 
 class Smtp(Shared):
@@ -172,20 +175,30 @@ class Smtp(Shared):
             self.assertSame(found.content, b"Subject: x\r\n\r\na\r\nb\r\n.\r\n\r\n")
 
     def test_devices_deliver_in_their_own_spelling(self):
-        dialogues = [
-            (b"EHLO M\xfcller (PC)", f"MAIL FROM:{SENDER}", f"RCPT TO:{ADA}"),
-            (b"HELO my pc", f"MAIL FROM:\t<{SENDER}.>", f'RCPT TO:"Ada" <{ADA}>'),
-            (b"EHLO a", f"MAIL FROM:<'{SENDER}'>SIZE=9", f"RCPT TO: <<{ADA}.>>"),
-            (b"EHLO a", "MAIL FROM:<scanner>", "RCPT TO:<ada>"),
-        ]
-        for commands in dialogues:
-            with self.subTest(commands), self.session() as session:
-                self.assertEqual([session.command(command).code for command in commands], [250] * 3)
-                self.assertEqual(session.command("DATA").code, 354)
-                session.send(stuffed(PLAIN))
-                self.assertEqual(session.reply().code, 250)
-        paths = [found.raw.split(b"\r\n")[0] for found in self.machine.mailbox("ada")]
-        self.assertEqual(paths, [f"Return-Path: <{SENDER}>".encode()] * 3 + [f"Return-Path: <scanner@{DOMAIN}>".encode()])
+        """Devices and scripts play these dialogues at all three ports. At the submission ports they log in as Ada."""
+        tls = ssl.create_default_context(cafile=self.machine.data / "tls" / "certificate.pem")
+        login = base64.b64encode(f"\0{ADA} \0{PASSWORD}".encode()).decode()
+        for port, local, sender in ((25, "scanner", SENDER), (587, "ada", ADA), (465, "ada", ADA)):
+            dialogues = [
+                (b"EHLO M\xfcller (PC)", f"MAIL FROM:{sender}", f"RCPT TO:{ADA}"),
+                (b"HELO my pc" if port == 25 else b"EHLO my pc", f"MAIL FROM:\t<{sender}.>", f'RCPT TO:"Ada" <{ADA}>'),
+                (b"EHLO a", f"MAIL FROM:<'{sender}'>SIZE=9", f"RCPT TO: <<{ADA}.>>"),
+                (b"EHLO a", f'MAIL FROM: "Bob" <{sender}>', f"RCPT TO:\t{ADA}."),
+                (b"EHLO a", f"MAIL FROM:<{local}>", "RCPT TO:<ada>"),
+            ]
+            for commands in dialogues:
+                with self.subTest(commands, port=port), barepost.Smtp(self.machine.ports + port, host="localhost", tls=tls if port == 465 else None) as session:
+                    ehlo, *envelope = commands
+                    self.assertEqual(session.command(ehlo).code, 250)
+                    if port != 25:
+                        self.assertEqual(session.command(f"AUTH PLAIN {login} ").code, 235)
+                    self.assertEqual([session.command(command).code for command in envelope], [250, 250])
+                    self.assertEqual(session.command("DATA").code, 354)
+                    session.send(stuffed(PLAIN.replace(SENDER.encode(), sender.encode())))
+                    self.assertEqual(session.reply().code, 250)
+            paths = [found.raw.partition(b"\r\n")[0].decode() for found in self.machine.mailbox("ada")]
+            self.assertEqual(paths, [f"Return-Path: <{sender}>"] * 4 + [f"Return-Path: <{local}@{DOMAIN}>"])
+            self.empty_all()
 
     def test_bare_line_ends_in_commands_are_refused(self):
         for said in (b"NOOP\nMAIL FROM:<a@b.test>\r\n", b"NOOP\rNOOP\r\n", b"NOOP\n\r\n",

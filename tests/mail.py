@@ -20,10 +20,13 @@ class Gone(OSError):
 class Lines:
     """A connection of CRLF lines. Nothing is hidden or repaired."""
 
-    def __init__(self, port, timeout=ANSWER_SECONDS, source=None, host="127.0.0.1"):
+    def __init__(self, port, timeout=ANSWER_SECONDS, source=None, host="127.0.0.1", tls=None):
+        """`tls`: the context of a connection that begins with TLS."""
         self.socket = socket.create_connection((host, port), timeout, source)
         try:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls:
+                self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         except OSError:
             self.socket.close()
             raise
