@@ -11,8 +11,8 @@
 //!   keyed hash of its name.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -73,8 +73,7 @@ pub(super) struct EntryStatus {
     pub(super) state: State,
     /// The domain of its recipients, once the entry was read.
     pub(super) domain: Option<DomainMark>,
-    /// The message of the entry, if it has several entries and this one was read.
-    message: Option<MessageMark>,
+    message: EntryMessage,
     /// The time until which a report of a delay waits for other entries of the message.
     delay_report_due: Option<Instant>,
     /// The number of attempts.
@@ -85,6 +84,26 @@ pub(super) struct EntryStatus {
     held_until: Option<Instant>,
     /// Whether the operator was told in this life that the entry cannot be sent.
     is_operator_told: bool,
+}
+
+/// What is known about the message of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum EntryMessage {
+    /// The entry was not read.
+    Unread,
+    /// The message has no other entry.
+    Single,
+    /// The message has several entries.
+    Shared(MessageMark),
+}
+
+impl EntryMessage {
+    fn mark(self) -> Option<MessageMark> {
+        match self {
+            EntryMessage::Unread | EntryMessage::Single => None,
+            EntryMessage::Shared(mark) => Some(mark),
+        }
+    }
 }
 
 impl EntryStatus {
@@ -122,7 +141,7 @@ impl QueueIndex {
             new.insert(EntryStatus {
                 state: State::Claimed,
                 domain: None,
-                message: None,
+                message: EntryMessage::Unread,
                 delay_report_due: None,
                 tries: 0,
                 arrived: None,
@@ -194,10 +213,10 @@ impl QueueIndex {
         }
     }
 
-    /// Sets the message of an entry.
-    pub(super) fn set_message(&mut self, place: Place, message: MessageMark) {
+    /// Sets the message of an entry that was read. `mark`: the message if it has other entries.
+    pub(super) fn set_message(&mut self, place: Place, mark: Option<MessageMark>) {
         if let Some(status) = self.entries.get_mut(&place) {
-            status.message = Some(message);
+            status.message = mark.map_or(EntryMessage::Single, EntryMessage::Shared);
         }
     }
 
@@ -210,7 +229,7 @@ impl QueueIndex {
 
     /// The message of an entry, if it has several entries and this one was read.
     pub(super) fn message(&self, place: Place) -> Option<MessageMark> {
-        self.entries.get(&place)?.message
+        self.entries.get(&place)?.message.mark()
     }
 
     /// The entries with UIDs close to that of the entry at `place`, without that entry itself.
@@ -228,7 +247,14 @@ impl QueueIndex {
         message: MessageMark,
         place: Place,
     ) -> Vec<(Place, EntryStatus)> {
-        self.near(place).filter(|(_, status)| status.message == Some(message)).collect()
+        self.near(place).filter(|(_, status)| status.message.mark() == Some(message)).collect()
+    }
+
+    /// The messages of the entry at `place` and of those with UIDs close to its own, as far as they
+    /// have several entries and these were read.
+    pub(super) fn messages_near(&self, place: Place) -> BTreeSet<MessageMark> {
+        let near = self.near(place).filter_map(|(_, status)| status.message.mark());
+        near.chain(self.message(place)).collect()
     }
 
     /// Whether another entry of the message with an entry at `place` may be about to be tried. The
@@ -240,7 +266,12 @@ impl QueueIndex {
             State::Held | State::Claimed | State::Reported | State::LeftAlone => false,
         };
         self.near(place).any(|(_, status)| {
-            status.message.is_none_or(|other| other == message) && is_untried(status.state)
+            let may_be_of_message = match status.message {
+                EntryMessage::Unread => true,
+                EntryMessage::Single => false,
+                EntryMessage::Shared(other) => other == message,
+            };
+            may_be_of_message && is_untried(status.state)
         })
     }
 

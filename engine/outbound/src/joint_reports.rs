@@ -73,8 +73,7 @@ pub(super) fn take_up(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '
     if has_arrived(DeliveryKind::Replacement, cx) {
         round.replaced(entry.all() & !done);
     }
-    let Some(mark) = entry.mark() else { return };
-    cx.queue.index.set_message(cx.place, mark);
+    cx.queue.index.set_message(cx.place, entry.mark());
     take_waiting(entry, round, cx);
 }
 

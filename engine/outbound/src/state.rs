@@ -3,7 +3,7 @@
 //! The queue does not know the delivery attempts. An attempt uses the queue, and reports the state
 //! of its entry at its end.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -293,7 +293,11 @@ impl Queue {
         if let Some(words) = words {
             self.index.remember_result(place, words);
         }
-        let message = self.index.message(place);
+        let messages = if self.failures.is_empty() {
+            BTreeSet::new()
+        } else {
+            self.index.messages_near(place)
+        };
         let has_tried_none =
             matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
         match (next, destination_try) {
@@ -310,20 +314,21 @@ impl Queue {
         if has_tried_none {
             self.let_others_try();
         }
-        if let Some(message) = message {
-            self.let_report_begin(message, place, now);
+        // Until the entry was read, it could be of any of them.
+        for message in messages {
+            self.let_report_begin(message, now);
         }
     }
 
     /// Makes an entry with waiting failures due, if no other entry of the message is about to be
-    /// tried. `place`: an entry of the message.
-    fn let_report_begin(&mut self, message: MessageMark, place: Place, now: Instant) {
+    /// tried.
+    fn let_report_begin(&mut self, message: MessageMark, now: Instant) {
         let Queue { failures, index, .. } = self;
         let waits = |place: &Place| {
             index.of(*place).is_some_and(|status| matches!(status.state, State::Waits(_)))
         };
         if let Some(first) = failures.entries(message).find(waits)
-            && !index.has_untried(message, place, now)
+            && !index.has_untried(message, first, now)
         {
             index.set(first, State::Waits(Instant::START));
         }

@@ -67,6 +67,11 @@ impl WaitingFailures {
         self.messages.get(&mark).into_iter().flat_map(|entries| entries.keys().copied())
     }
 
+    /// Whether no failures wait.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Whether failures of a message are due.
     pub(super) fn is_due(&self, mark: MessageMark, now: Instant) -> bool {
         self.messages

@@ -1,6 +1,7 @@
 //! Entries that wait behind a destination that goes down.
 
 use configuration::Relay;
+use machine::Micros;
 
 use super::*;
 
@@ -43,7 +44,7 @@ fn waiting_failures_of_a_removed_entry_are_dropped() {
     let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
     let mark = MessageMark(NonZeroU64::MIN);
     queue.index.found(place, State::Waits(Instant::START));
-    queue.index.set_message(place, mark);
+    queue.index.set_message(place, Some(mark));
     queue.take_up(place);
     queue.shares.begin_acting(place.0);
     let failed = alloc::vec![(0, super::super::failure::FailureReason::Busy)];
@@ -52,6 +53,30 @@ fn waiting_failures_of_a_removed_entry_are_dropped() {
     let outcome = AttemptOutcome { place, next, destination_try, is_left: false, words: None };
     queue.ended(outcome, Instant::START);
     assert!(queue.index.of(place).is_none() && !queue.failures.has(mark, place));
+}
+
+/// An entry of another message delays the report only until it was read, and the report begins when
+/// the attempt at that entry has ended.
+#[test]
+fn failures_do_not_wait_for_other_messages() {
+    let mut queue = queue();
+    let [place, other] = [1, 2].map(|number| (AccountId::from_bits(1), Uid(number)));
+    let (mark, due) = (MessageMark(NonZeroU64::MIN), Instant::START + Micros::from_secs(120));
+    queue.index.found(place, State::Waits(due));
+    queue.index.set_message(place, Some(mark));
+    let failed = alloc::vec![(0, super::super::failure::FailureReason::Busy)];
+    assert!(queue.failures.add(mark, place, &failed, due));
+    queue.index.found(other, State::Waits(Instant::START));
+    queue.take_up(other);
+    queue.shares.begin_acting(other.0);
+    assert!(queue.index.has_untried(mark, place, Instant::START));
+    queue.index.set_message(other, None);
+    assert!(!queue.index.has_untried(mark, place, Instant::START));
+    let (next, destination_try) = (None, DestinationTry::NotTried);
+    let outcome =
+        AttemptOutcome { place: other, next, destination_try, is_left: false, words: None };
+    queue.ended(outcome, Instant::START);
+    assert!(queue.index.has_state(place, State::Waits(Instant::START)));
 }
 
 #[test]

@@ -78,6 +78,18 @@ fn a_deferred_recipient_does_not_delay_the_report() {
     assert_eq!((inbox.len(), room.engines.queue_entries(), notes(room)), (3, 0, 0));
 }
 
+/// An attempt for another message of the account, which takes minutes, does not delay the report.
+#[test]
+fn another_message_does_not_delay_the_report() {
+    let (mut room, mut world) = serving(1_507, Mood::RefusesBob);
+    world.submit(&mut room, &["dave@silent.test"], MESSAGE);
+    world.submit(&mut room, &ALL, MESSAGE);
+    world.pass(&mut room, 60);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((inbox.len(), named(&inbox, "failed", &FAILED)), (1, vec![1; 3]), "{inbox:?}");
+    assert_eq!(room.engines.queue_entries(), 1);
+}
+
 /// A recipient that fails while another one of its entry waits to be reported is in the same
 /// report.
 #[test]
