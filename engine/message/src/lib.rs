@@ -42,7 +42,7 @@ mod writer;
 pub use charset::decode_guessed;
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
 pub use mbox::MboxWriter;
-pub use reencode::{LongLines, Need, Reencoder};
+pub use reencode::{LongLines, Reencoder, RequiredForm};
 pub use revision::{Origin, Reviser, Revision};
 pub use summary::{SHORT_HEADER_BYTES_MAX, SUMMARY_BYTES, Summary, shorten_header, summarize};
 pub use text::TextDecoder;

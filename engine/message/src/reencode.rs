@@ -41,9 +41,9 @@ pub(crate) const FIELD_BYTES_MAX: usize = 8192;
 /// The most parts that contain each other. Deeper parts stay unchanged.
 const DEPTH_MAX: usize = 32;
 
-/// What the message needs.
+/// The form in which a message is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Need {
+pub enum RequiredForm {
     /// No line has more than [`LINE_BYTES_MAX`] bytes.
     ShortLines,
     /// Each line is short, and the content is ASCII.
@@ -53,7 +53,7 @@ pub enum Need {
 /// Rewrites a message.
 #[derive(Debug)]
 pub struct Reencoder {
-    need: Need,
+    form: RequiredForm,
     /// The boundaries of the open multiparts, from the outermost.
     open: Vec<OpenMultipart>,
     state: State,
@@ -118,10 +118,10 @@ enum Treatment {
 
 impl Reencoder {
     /// A writer at the beginning of a message.
-    pub fn new(need: Need) -> Reencoder {
+    pub fn new(form: RequiredForm) -> Reencoder {
         let header = PartHeader { is_of_message: true, ..PartHeader::default() };
         Reencoder {
-            need,
+            form,
             open: Vec::new(),
             state: State::Header(header),
             line: Vec::new(),
@@ -261,7 +261,7 @@ impl Reencoder {
     /// The new name of the encoding of a part that has other parts, if they become ASCII.
     fn encoding_of_container(&self, header: &PartHeader) -> Option<&'static [u8]> {
         let is_wide = matches!(&*header.encoding_name(), b"8bit" | b"binary");
-        (is_wide && self.need == Need::SevenBit).then_some(b"7bit")
+        (is_wide && self.form == RequiredForm::SevenBit).then_some(b"7bit")
     }
 }
 

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use accounts::entries;
 use machine::{Instant, UnixTime};
-use message::Need;
+use message::RequiredForm;
 use relay::loops::LoopMark;
 use relay::report::ReportKind;
 use relay::schedule::LIFETIME;
@@ -55,8 +55,8 @@ pub(super) struct Entry {
     header: Vec<u8>,
     /// The whole message, if it has other entries.
     message: Option<Box<WholeMessage>>,
-    /// What other servers need that the message lacks, as far as known.
-    need: Option<Need>,
+    /// The form that other servers require and the message lacks, as far as known.
+    required_form: Option<RequiredForm>,
 }
 
 /// A message that has several entries.
@@ -90,8 +90,17 @@ impl Entry {
         let own = Envelope { recipients, ..envelope.clone() };
         let message = has_others.then(|| Box::new(WholeMessage { mark: mark(&header), envelope }));
         let kind = EntryKind::Posted;
-        let need = None;
-        Some(Entry { account, envelope: own, kind, wanted, packing, header, message, need })
+        let required_form = None;
+        Some(Entry {
+            account,
+            envelope: own,
+            kind,
+            wanted,
+            packing,
+            header,
+            message,
+            required_form,
+        })
     }
 
     /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
@@ -105,7 +114,16 @@ impl Entry {
     ) -> Entry {
         let header = shown_header(message);
         let packing = Packing::Done;
-        Entry { account, envelope, kind, wanted, packing, header, message: None, need: None }
+        Entry {
+            account,
+            envelope,
+            kind,
+            wanted,
+            packing,
+            header,
+            message: None,
+            required_form: None,
+        }
     }
 
     /// The account that has the outbox.
@@ -147,14 +165,14 @@ impl Entry {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
     }
 
-    /// What other servers need that the message lacks.
-    pub(super) fn need(&self) -> Option<Need> {
-        self.need
+    /// The form that other servers require and the message lacks.
+    pub(super) fn required_form(&self) -> Option<RequiredForm> {
+        self.required_form
     }
 
-    /// Sets what other servers need.
-    pub(super) fn set_need(&mut self, need: Need) {
-        self.need = Some(need);
+    /// Sets the form that other servers require.
+    pub(super) fn set_required_form(&mut self, form: RequiredForm) {
+        self.required_form = Some(form);
     }
 
     /// The recipient and the head of the entry that replaces this one. The new entry is for the

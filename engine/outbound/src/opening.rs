@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use accounts::entries::domain_of;
-use message::Need;
+use message::RequiredForm;
 use relay::envelope::{self, UnreadableEnvelope};
 use sometimes::sometimes;
 
@@ -45,7 +45,7 @@ pub(super) fn open(
         return OpenedEntry::Unreadable;
     };
     if has_long_lines {
-        entry.set_need(Need::ShortLines);
+        entry.set_required_form(RequiredForm::ShortLines);
     }
     let domain = domain_of(entry.address(0));
     cx.queue.set_domain(cx.place, &domain, &cx.parts.store.own.store);

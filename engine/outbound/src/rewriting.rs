@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
 use machine::UnixTime;
-use message::{Need, Reencoder};
+use message::{Reencoder, RequiredForm};
 use signing::Signing;
 use store::{Closing, HeadSize, Refusal};
 
@@ -35,7 +35,7 @@ use super::reader::EntryReader;
 
 /// A message that is written anew.
 pub(super) struct Rewriting {
-    need: Need,
+    form: RequiredForm,
     stage: RewritingStage,
     signing: Box<Signing>,
     /// The time at which the message arrived, which is also the date of the replacement. But the
@@ -67,11 +67,11 @@ pub(super) enum RewritingStep {
 }
 
 impl Rewriting {
-    pub(super) fn new(need: Need, arrived: UnixTime, cx: &AttemptCx<'_, '_>) -> Rewriting {
-        let encoder = Reencoder::new(need);
+    pub(super) fn new(form: RequiredForm, arrived: UnixTime, cx: &AttemptCx<'_, '_>) -> Rewriting {
+        let encoder = Reencoder::new(form);
         let stage = RewritingStage::Writing { encoder, is_read: false };
         let signing = cx.parts.signer.begin(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-        Rewriting { need, stage, signing, arrived }
+        Rewriting { form, stage, signing, arrived }
     }
 
     /// Takes the next step. The store has taken all bytes so far.
@@ -114,7 +114,7 @@ impl Rewriting {
         };
         let mut out = Vec::new();
         let is_ascii = encoder.ended(&mut out);
-        if self.need == Need::SevenBit && !is_ascii {
+        if self.form == RequiredForm::SevenBit && !is_ascii {
             return RewritingStep::Impossible;
         }
         self.signing.arrived(&out);

@@ -9,18 +9,18 @@ use super::*;
 use crate::reencode::{FIELD_BYTES_MAX, LINE_BYTES_MAX};
 
 /// Rewrites a message that arrives in pieces of this size. Returns it and whether it is ASCII.
-fn rewritten(need: Need, message: &[u8], piece: usize) -> (Vec<u8>, bool) {
-    let (mut encoder, mut out) = (Reencoder::new(need), Vec::new());
+fn rewritten(form: RequiredForm, message: &[u8], piece: usize) -> (Vec<u8>, bool) {
+    let (mut encoder, mut out) = (Reencoder::new(form), Vec::new());
     message.chunks(piece).for_each(|piece| encoder.bytes_arrived(piece, &mut out));
     let is_ascii = encoder.ended(&mut out);
     assert_eq!(is_ascii, out.is_ascii());
     (out, is_ascii)
 }
 
-fn short(need: Need, message: &[u8]) -> Vec<u8> {
-    let (whole, is_ascii) = rewritten(need, message, usize::MAX);
+fn short(form: RequiredForm, message: &[u8]) -> Vec<u8> {
+    let (whole, is_ascii) = rewritten(form, message, usize::MAX);
     for piece in [1, 2, 7, 1000] {
-        assert_eq!(rewritten(need, message, piece), (whole.clone(), is_ascii), "{piece}");
+        assert_eq!(rewritten(form, message, piece), (whole.clone(), is_ascii), "{piece}");
     }
     whole
 }
@@ -56,7 +56,7 @@ fn long_lines_of_a_text_become_quoted_printable() {
     let line = "x=y ".repeat(1250);
     let text = format!("{HEADER}\r\nDear Bob,\r\n{line}\r\n.\r\n-- \r\nAda \r\n");
     assert!(has_long_lines(text.as_bytes()));
-    let short = short(Need::ShortLines, text.as_bytes());
+    let short = short(RequiredForm::ShortLines, text.as_bytes());
     assert!(!has_long_lines(&short));
     let start = format!(
         "{HEADER}MIME-Version: 1.0\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nDear Bob,\r\nx=3Dy x"
@@ -89,7 +89,7 @@ fn each_part_gets_its_own_encoding() {
          --b1--\r\nepilogue\r\n",
         "QUJD".repeat(500)
     );
-    let whole = short(Need::SevenBit, message.as_bytes());
+    let whole = short(RequiredForm::SevenBit, message.as_bytes());
     assert!(whole.is_ascii() && !has_long_lines(&whole));
     for (found, expected) in leaves(&whole).into_iter().zip(leaves(message.as_bytes())) {
         let text =
@@ -109,7 +109,7 @@ fn each_part_gets_its_own_encoding() {
         assert!(text.contains(kept), "{kept}: {text}");
     }
     // Only the need for ASCII changes what a part with other parts says of itself.
-    let text = String::from_utf8(short(Need::ShortLines, message.as_bytes())).unwrap();
+    let text = String::from_utf8(short(RequiredForm::ShortLines, message.as_bytes())).unwrap();
     assert_eq!(text.matches("Content-Transfer-Encoding: 8bit\r\n").count(), 3);
 }
 
@@ -123,14 +123,14 @@ fn signed_and_encrypted_parts_are_unchanged() {
             "long ".repeat(300)
         );
         let whole = format!("{HEADER}{signed}");
-        for need in [Need::ShortLines, Need::SevenBit] {
-            assert_eq!(short(need, whole.as_bytes()), whole.as_bytes());
+        for form in [RequiredForm::ShortLines, RequiredForm::SevenBit] {
+            assert_eq!(short(form, whole.as_bytes()), whole.as_bytes());
         }
         // A mailing list's footer beside it is rewritten.
         let list = format!(
             "{HEADER}Content-Type: multipart/mixed; boundary=b1\r\n\r\n--b1\r\n{signed}\r\n--b1\r\n\r\nf\u{fc}r alle\r\n--b1--\r\n"
         );
-        let (written, is_ascii) = rewritten(Need::SevenBit, list.as_bytes(), usize::MAX);
+        let (written, is_ascii) = rewritten(RequiredForm::SevenBit, list.as_bytes(), usize::MAX);
         let written = String::from_utf8(written).unwrap();
         assert!(written.contains(&signed) && !is_ascii, "{written}");
         assert!(written.contains("quoted-printable\r\n\r\nf=C3=BCr alle\r\n--b1--"), "{written}");
@@ -144,7 +144,7 @@ fn long_header_lines_are_folded_where_they_have_white_space() {
     let message = format!(
         "Subject: {words}end\r\nX-Token: {token}\r\nX-Both: a {token} b\r\n\tc\r\n\r\nHello.\r\n"
     );
-    let written = String::from_utf8(short(Need::ShortLines, message.as_bytes())).unwrap();
+    let written = String::from_utf8(short(RequiredForm::ShortLines, message.as_bytes())).unwrap();
     let (header, body) = written.split_once("\r\n\r\n").unwrap();
     assert_eq!(body, "Hello.\r\n");
     let unfolded = header.replace("\r\n ", " ").replace("\r\n\t", "\t");
@@ -152,7 +152,7 @@ fn long_header_lines_are_folded_where_they_have_white_space() {
     assert!(unfolded.starts_with(&before), "{header}");
     // A fold in the white space at the beginning of a line would make an empty line.
     let spaces = format!("X-Space:\r\n{}x\r\n", " ".repeat(LINE_BYTES_MAX + 1));
-    let written = short(Need::ShortLines, format!("{spaces}\r\n").as_bytes());
+    let written = short(RequiredForm::ShortLines, format!("{spaces}\r\n").as_bytes());
     assert!(written.starts_with(spaces.as_bytes()));
     let long = header.lines().filter(|line| line.len() > LINE_BYTES_MAX);
     assert!(long.clone().all(|line| line.contains(&token)) && long.count() == 2, "{header}");
@@ -171,10 +171,14 @@ fn malformed_structure_is_passed_on() {
         "Content-Type: multipart/mixed; boundary=b\r\nContent-Transfer-Encoding: base64\r\n\r\n--b\r\n\r\n",
         "Content-Type: text/plain\r\nContent-Transfer-Encoding: uuencode\r\n\r\nx\u{fc}\r\n",
     ] {
-        assert_eq!(short(Need::ShortLines, message.as_bytes()), message.as_bytes(), "{message}");
+        assert_eq!(
+            short(RequiredForm::ShortLines, message.as_bytes()),
+            message.as_bytes(),
+            "{message}"
+        );
     }
     let deep = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n".repeat(100);
-    assert!(short(Need::SevenBit, deep.as_bytes()).starts_with(deep.as_bytes()));
+    assert!(short(RequiredForm::SevenBit, deep.as_bytes()).starts_with(deep.as_bytes()));
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn envelope_line_in_a_header_does_not_end_it() {
             "{HEADER}Content-Type: message/rfc822\r\n\r\n{envelope}Subject: inner\r\n\
              Content-Type: application/x\r\n"
         );
-        let written = short(Need::ShortLines, format!("{start}\r\nabc").as_bytes());
+        let written = short(RequiredForm::ShortLines, format!("{start}\r\nabc").as_bytes());
         let end = "MIME-Version: 1.0\r\nContent-Transfer-Encoding: base64\r\n\r\nYWJj\r\n";
         assert_eq!(String::from_utf8(written).unwrap(), format!("{start}{end}"));
     }
@@ -200,7 +204,7 @@ fn part_with_fields_that_are_too_long_is_unchanged() {
         format!("Content-Transfer-Encoding:\r\n base64\r\n\t{long}(x)\r\n (y)\r\n"),
     ] {
         let message = format!("{fields}Subject: Away\r\n\r\n--b\r\n\r\nx\u{fc}\r\n--b--\r\n");
-        let written = String::from_utf8(short(Need::SevenBit, message.as_bytes())).unwrap();
+        let written = String::from_utf8(short(RequiredForm::SevenBit, message.as_bytes())).unwrap();
         let unfolded = |text: &str| text.replace("\r\n ", " ").replace("\r\n\t", "\t");
         assert_eq!(unfolded(&written), unfolded(&message));
         assert!(written.ends_with(message.split_once("\r\nSubject").unwrap().1));
@@ -222,15 +226,15 @@ proptest! {
         piece in 1usize..5000,
     ) {
         let message = lines.concat();
-        let whole = rewritten(Need::SevenBit, message.as_bytes(), usize::MAX);
-        prop_assert_eq!(rewritten(Need::SevenBit, message.as_bytes(), piece), whole);
+        let whole = rewritten(RequiredForm::SevenBit, message.as_bytes(), usize::MAX);
+        prop_assert_eq!(rewritten(RequiredForm::SevenBit, message.as_bytes(), piece), whole);
     }
 
     #[test]
     fn rewritten_text_reads_as_before(text in "[ -~\u{a0}-\u{ff}\t]{0,300}(\r\n[ -~\u{fc}\t-]{0,1500}){0,4}") {
         for kind in ["text/plain; charset=utf-8", "application/octet-stream"] {
             let message = format!("{HEADER}Content-Type: {kind}\r\n\r\n{text}\r\n");
-            let (written, is_ascii) = rewritten(Need::SevenBit, message.as_bytes(), usize::MAX);
+            let (written, is_ascii) = rewritten(RequiredForm::SevenBit, message.as_bytes(), usize::MAX);
             prop_assert!(is_ascii && !has_long_lines(&written));
             prop_assert_eq!(leaves(&written), leaves(message.as_bytes()));
         }
@@ -239,7 +243,7 @@ proptest! {
                 "{HEADER}Content-Type: multipart/mixed; boundary=b1\r\n\r\n\
                  --b1\r\nContent-Type: application/x\r\n\r\n{text}\r\n--b1--{end}"
             );
-            let (written, is_ascii) = rewritten(Need::SevenBit, message.as_bytes(), usize::MAX);
+            let (written, is_ascii) = rewritten(RequiredForm::SevenBit, message.as_bytes(), usize::MAX);
             let last = format!("\r\n--b1--{end}");
             prop_assert!(is_ascii && written.ends_with(last.as_bytes()));
             prop_assert_eq!(leaves(&written), leaves(message.as_bytes()));

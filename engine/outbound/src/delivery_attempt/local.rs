@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use message::Need;
+use message::RequiredForm;
 use relay::report::ReportKind;
 use store::{AccountId, Recipient, Refusal};
 
@@ -80,8 +80,8 @@ impl DeliveryAttempt {
                 Ok((Vec::new(), FollowingContent::Message(Vec::new())))
             }
             DeliveryKind::Replacement => {
-                let need = self.needed().ok_or(Refusal::NoSuchMessage)?;
-                let rewriting = Rewriting::new(need, cx.info()?.internal_date, cx);
+                let form = self.required_form().ok_or(Refusal::NoSuchMessage)?;
+                let rewriting = Rewriting::new(form, cx.info()?.internal_date, cx);
                 Ok((Vec::new(), FollowingContent::Rewritten(Box::new(rewriting))))
             }
             DeliveryKind::FailureReport(_) => {
@@ -168,12 +168,12 @@ impl DeliveryAttempt {
         entry.all() & !cx.record().map_or(0, |record| record.done(entry.packing()))
     }
 
-    /// What the message needs before it is sent, if it may be written anew.
-    pub(super) fn needed(&self) -> Option<Need> {
+    /// The form in which the message is sent, if it has to be written anew and may be.
+    pub(super) fn required_form(&self) -> Option<RequiredForm> {
         if self.round.has_to_rewrite() {
-            return Some(Need::SevenBit);
+            return Some(RequiredForm::SevenBit);
         }
-        self.entry().need().filter(|_| self.round.may_rewrite())
+        self.entry().required_form().filter(|_| self.round.may_rewrite())
     }
 
     /// Whether a recipient gets the message if it is written in ASCII. Only a message that this

@@ -96,7 +96,7 @@ impl DeliveryAttempt {
             return Stage::Remove;
         }
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
-            if self.needed().is_some() {
+            if self.required_form().is_some() {
                 return Stage::BeginDelivery(DeliveryKind::Replacement);
             }
             return self.start_remote_delivery(open, info, cx);
