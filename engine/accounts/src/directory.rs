@@ -26,7 +26,7 @@ use core::net::IpAddr;
 use configuration::{Configuration, Forwarding, HostName, Quota, User};
 use dns::Name;
 use shards::{Daily, KnownAccount, ShardedStore};
-use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal, ReversePath, is_administrative};
+use smtp::{LOCAL_PART_BYTES_MAX, RecipientRefusal, ReversePath, SmtpPath, is_administrative};
 use store::{AccountId, Recipient};
 
 use crate::entries;
@@ -125,12 +125,12 @@ impl Directory {
         &self,
         store: &ShardedStore,
         is_own: impl Fn(IpAddr) -> bool,
-        path: &ForwardPath<'_>,
+        path: &SmtpPath<'_>,
     ) -> Result<AccountId, RecipientRefusal> {
         let mut plain = [0; LOCAL_PART_BYTES_MAX];
         let (local_part, domain) = match path {
-            ForwardPath::LocalPart(name) => (*name, self.domains.first()),
-            ForwardPath::Mailbox(mailbox) => {
+            SmtpPath::LocalPart(name) => (*name, self.domains.first()),
+            SmtpPath::Mailbox(mailbox) => {
                 let domain = match mailbox.domain {
                     smtp::Domain::Name(name) => self.domain(name),
                     smtp::Domain::Literal(address) => {
@@ -323,7 +323,7 @@ impl Directory {
     /// The address of a sender, including the domain if the client left it out.
     pub fn complete<'a>(&'a self, path: &ReversePath<'a>) -> impl Iterator<Item = &'a str> {
         let domain = match path {
-            ReversePath::Named(ForwardPath::LocalPart(_)) => self.domains.first(),
+            ReversePath::Named(SmtpPath::LocalPart(_)) => self.domains.first(),
             _ => None,
         };
         iter::once(path.text()).chain(domain.into_iter().flat_map(|domain| ["@", &domain.name]))

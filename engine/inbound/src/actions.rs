@@ -11,8 +11,8 @@ use relay::QueueId;
 use sasl::{Credentials, Puzzle};
 use shards::DeliveryHandle;
 use smtp::{
-    Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, MessageStart, RecipientRefusal,
-    SenderRefusal, SmtpSettings, SmtpTls,
+    Extensions, Haste, Holds, Mail, MessageRefusal, MessageStart, RecipientRefusal, SenderRefusal,
+    SmtpPath, SmtpSettings, SmtpTls,
 };
 use sometimes::buggify;
 use store::{Refusal, State};
@@ -112,7 +112,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         recipients::name(named, self)
     }
 
-    fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool {
+    fn may_answer(&mut self, path: &SmtpPath<'_>, greeting_name: &str) -> bool {
         recipients::may_answer(path, greeting_name, self)
     }
 

@@ -8,7 +8,7 @@ use machine::{ConsoleLines, Turn};
 use resolver::NameLookups;
 use shards::ShardedStore;
 use signing::Signer;
-use smtp::{ForwardPath, RecipientRefusal};
+use smtp::{RecipientRefusal, SmtpPath};
 use store::AccountId;
 
 use super::external_clients::inbound_policy_applies;
@@ -42,7 +42,7 @@ impl SmtpContext<'_> {
     }
 
     /// The account that mail for `path` is delivered to.
-    pub(super) fn recipient(&self, path: &ForwardPath<'_>) -> Result<AccountId, RecipientRefusal> {
+    pub(super) fn recipient(&self, path: &SmtpPath<'_>) -> Result<AccountId, RecipientRefusal> {
         self.directory.recipient(
             self.store,
             |address| self.connections.net().has_address(address),

@@ -10,7 +10,7 @@
 
 use mail::SenderOrigin;
 use shards::GreylistQuery;
-use smtp::{ForwardPath, RecipientRefusal};
+use smtp::{RecipientRefusal, SmtpPath};
 use store::AccountId;
 
 use super::deferral::Deferral;
@@ -23,7 +23,7 @@ use super::waiting::replied_at;
 /// Whether the greylisting decision for this recipient is known, or not needed. If the decision is
 /// needed and not known, asks the next question.
 pub(super) fn is_known(
-    path: &ForwardPath<'_>,
+    path: &SmtpPath<'_>,
     account: AccountId,
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
@@ -51,7 +51,7 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
 
 /// Whether it is known if the message is deferred. If it is not known, asks the core that knows the
 /// origin.
-fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+fn is_decided(path: &SmtpPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
     let origin = transaction
         .spf_state
@@ -78,7 +78,7 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
 ///
 /// Errors: the message is deferred until the client tries again.
 pub(super) fn check(
-    path: &ForwardPath<'_>,
+    path: &SmtpPath<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
     if !applies_to(path, host) {
@@ -94,7 +94,7 @@ pub(super) fn check(
 }
 
 /// Whether the recipient's mail from this client is greylisted at all.
-fn applies_to(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
+fn applies_to(path: &SmtpPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
     let is_trusted = host.listings().is_some_and(Listings::is_trusted);
     host.cx.store.own.facts.is_greylisting()
         && !path.is_for_administrator()

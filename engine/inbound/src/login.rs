@@ -8,7 +8,7 @@ use connections::Channel;
 use machine::Protocol;
 use sasl::Credentials;
 use smtp::{
-    AuthRefusal, Domain, ForwardPath, RecipientRefusal, ReversePath, SenderRefusal, SmtpMailbox,
+    AuthRefusal, Domain, RecipientRefusal, ReversePath, SenderRefusal, SmtpMailbox, SmtpPath,
 };
 use store::AccountId;
 
@@ -102,10 +102,10 @@ pub(super) fn check_sender(
 ///
 /// Errors: mail for `path` is not relayed.
 pub(super) fn check_relaying(
-    path: &ForwardPath<'_>,
+    path: &SmtpPath<'_>,
     host: &SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
-    let ForwardPath::Mailbox(SmtpMailbox { domain: Domain::Name(domain), .. }) = path else {
+    let SmtpPath::Mailbox(SmtpMailbox { domain: Domain::Name(domain), .. }) = path else {
         return Err(RecipientRefusal::NotLocal);
     };
     match host.account() {

@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 
 use relay::srs::{self, Restored};
-use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
+use smtp::{Domain, LOCAL_PART_BYTES_MAX, RecipientRefusal, SmtpPath};
 use store::AccountId;
 
 use super::host::{ClientStatus, SmtpHost};
@@ -26,7 +26,7 @@ use super::{greylist, limits};
 
 /// Whether all facts for the answer to RCPT are known. If not, asks the next question.
 pub(super) fn may_answer(
-    path: &ForwardPath<'_>,
+    path: &SmtpPath<'_>,
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
 ) -> bool {
@@ -38,7 +38,7 @@ pub(super) fn may_answer(
 }
 
 /// Whether the client's listings are known, or not needed. If not, begins or continues the lookup.
-fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
+fn is_looked_up(path: &SmtpPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     if path.is_for_administrator() || host.inbound.lists.are_none() {
         return true;
     }
@@ -103,15 +103,15 @@ pub(super) fn name(
 /// Errors: the address has an invalid hash, or the message is no bounce because it has a reverse
 /// path.
 fn add_original_sender(
-    path: &ForwardPath<'_>,
+    path: &SmtpPath<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<bool, RecipientRefusal> {
     let is_user = host.account().is_some();
     let cx = &*host.cx;
     let mut plain = [0; LOCAL_PART_BYTES_MAX];
     let (local_part, is_ours) = match path {
-        ForwardPath::LocalPart(name) => (*name, true),
-        ForwardPath::Mailbox(mailbox) => {
+        SmtpPath::LocalPart(name) => (*name, true),
+        SmtpPath::Mailbox(mailbox) => {
             let Domain::Name(domain) = mailbox.domain else { return Ok(false) };
             (mailbox.plain_local_part(&mut plain), cx.directory.serves(domain))
         }

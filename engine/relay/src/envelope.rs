@@ -183,8 +183,8 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
 }
 
 fn read_recipient(number: u16, line: &str) -> Option<OutgoingRecipient> {
-    let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
-    let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
+    let (path, wishes) = smtp::SmtpPath::read(line).ok()?;
+    let smtp::SmtpPath::Mailbox(mailbox) = path else { return None };
     // A path in another form, such as one with a source route, is refused, since the client would
     // write it as a path of the usual form.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?.strip_prefix('>')?;

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::UnixTime;
-use smtp::{ForwardPath, Notify, Return};
+use smtp::{Notify, Return, SmtpPath};
 
 /// One message for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,5 +107,5 @@ pub(crate) fn is_reverse_path(path: &str) -> bool {
 /// Whether a text without angle brackets is a valid address at another server.
 pub(crate) fn is_forward_path(path: &str) -> bool {
     // Forms that are accepted only from our clients, such as a source route, are not valid here.
-    matches!(ForwardPath::read(&alloc::format!("<{path}>")), Ok((ForwardPath::Mailbox(read), "")) if read.text == path)
+    matches!(SmtpPath::read(&alloc::format!("<{path}>")), Ok((SmtpPath::Mailbox(read), "")) if read.text == path)
 }

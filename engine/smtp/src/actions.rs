@@ -4,7 +4,7 @@ use machine::Micros;
 
 use crate::command::{Mail, RcptTo};
 use crate::hold::Holds;
-use crate::path::ForwardPath;
+use crate::path::SmtpPath;
 
 /// The actions of a session. Each call acts or queues at once and does not block. The
 /// implementation is also the host of a login (`sasl::Host`). It checks the credentials and reports
@@ -33,7 +33,7 @@ pub trait Actions: sasl::Host {
     /// Whether [`Actions::recipient`] can answer for `path` now. If a check must end first, the
     /// result is false, and the session does not take RCPT. After [`crate::Session::sender_known`]
     /// the session calls this function again. `greeting_name`: as in [`MessageStart`].
-    fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool;
+    fn may_answer(&mut self, path: &SmtpPath<'_>, greeting_name: &str) -> bool;
 
     /// RCPT: adds a recipient to the open transaction.
     ///

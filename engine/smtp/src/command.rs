@@ -12,7 +12,7 @@ use machine::UnixTime;
 use crate::dsn::{EnvelopeId, Notify, Original, Return};
 use crate::hold::Hold;
 use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient_parameters};
-use crate::path::{ForwardPath, PathError, ReversePath, split_at_byte, without_leading_space};
+use crate::path::{PathError, ReversePath, SmtpPath, split_at_byte, without_leading_space};
 
 /// A valid command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ pub struct Mail<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RcptTo<'a> {
     /// The recipient's address.
-    pub path: ForwardPath<'a>,
+    pub path: SmtpPath<'a>,
     /// The reports that the client wants (RFC 3461).
     pub notify: Option<Notify>,
     /// The recipient that the sender originally named.
@@ -236,7 +236,7 @@ fn mail(arguments: &str) -> Result<Command<'_>, CommandError> {
 
 fn recipient(arguments: &str) -> Result<RcptTo<'_>, CommandError> {
     let path = after_keyword(arguments, "TO:")?;
-    let (path, rest) = ForwardPath::read(path).map_err(CommandError::BadRecipient)?;
+    let (path, rest) = SmtpPath::read(path).map_err(CommandError::BadRecipient)?;
     let RecipientParameters { notify, original } = recipient_parameters(rest)?;
     Ok(RcptTo { path, notify, original })
 }

@@ -48,7 +48,7 @@ pub use dsn::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Ori
 pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{
-    Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PATH_BYTES_MAX, PathError, ReversePath, SmtpMailbox,
+    Domain, LOCAL_PART_BYTES_MAX, PATH_BYTES_MAX, PathError, ReversePath, SmtpMailbox, SmtpPath,
     is_administrative,
 };
 pub use reply::{BUSY, REPLY_BYTES_MAX, SPOKE_FIRST, TOO_MANY_CONNECTIONS};

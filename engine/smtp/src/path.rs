@@ -41,7 +41,7 @@ pub enum ReversePath<'a> {
     /// report.
     Null,
     /// A path that names a sender.
-    Named(ForwardPath<'a>),
+    Named(SmtpPath<'a>),
 }
 
 impl<'a> ReversePath<'a> {
@@ -51,7 +51,7 @@ impl<'a> ReversePath<'a> {
         if let Some(rest) = text.strip_prefix("<>") {
             return Ok((ReversePath::Null, rest));
         }
-        ForwardPath::read(text).map(|(path, rest)| (ReversePath::Named(path), rest))
+        SmtpPath::read(text).map(|(path, rest)| (ReversePath::Named(path), rest))
     }
 
     /// The path without its angle brackets; empty for the null path.
@@ -63,9 +63,9 @@ impl<'a> ReversePath<'a> {
     }
 }
 
-/// The address of a recipient, or of a sender that is not the null path.
+/// The address of a recipient, or of a sender that is not the null path (`Path` in RFC 5321).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ForwardPath<'a> {
+pub enum SmtpPath<'a> {
     /// An unquoted local part without a domain. It belongs to this server's first domain, as the
     /// name in a login does. RFC 5321 section 4.5.1 requires this for `<Postmaster>`.
     LocalPart(&'a str),
@@ -73,10 +73,10 @@ pub enum ForwardPath<'a> {
     Mailbox(SmtpMailbox<'a>),
 }
 
-impl<'a> ForwardPath<'a> {
+impl<'a> SmtpPath<'a> {
     /// Reads the path at the start of `text`, including its angle brackets, and returns the text
     /// after it.
-    pub fn read(text: &'a str) -> Result<(ForwardPath<'a>, &'a str), PathError> {
+    pub fn read(text: &'a str) -> Result<(SmtpPath<'a>, &'a str), PathError> {
         let mut inner = without_display_name(text, split_quoted);
         let mut brackets = 0;
         while brackets < BRACKETS_MAX
@@ -105,8 +105,8 @@ impl<'a> ForwardPath<'a> {
     /// domain.
     pub fn is_for_administrator(&self) -> bool {
         match self {
-            ForwardPath::LocalPart(name) => is_administrative(name),
-            ForwardPath::Mailbox(mailbox) => {
+            SmtpPath::LocalPart(name) => is_administrative(name),
+            SmtpPath::Mailbox(mailbox) => {
                 is_administrative(mailbox.plain_local_part(&mut [0; LOCAL_PART_BYTES_MAX]))
             }
         }
@@ -115,8 +115,8 @@ impl<'a> ForwardPath<'a> {
     /// The path without its angle brackets.
     pub fn text(&self) -> &'a str {
         match self {
-            ForwardPath::LocalPart(name) => name,
-            ForwardPath::Mailbox(mailbox) => mailbox.text,
+            SmtpPath::LocalPart(name) => name,
+            SmtpPath::Mailbox(mailbox) => mailbox.text,
         }
     }
 }
@@ -204,14 +204,14 @@ fn without_display_name(text: &str, split_word: fn(&str) -> Option<(&str, &str)>
 
 /// Whether a path needs no brackets: it ends before `rest`. A parameter alone, such as `SIZE=1`, is
 /// no path.
-fn may_lack_brackets(path: &ForwardPath<'_>, rest: &str) -> bool {
-    let is_parameter = matches!(path, ForwardPath::LocalPart(name) if name.contains('='));
+fn may_lack_brackets(path: &SmtpPath<'_>, rest: &str) -> bool {
+    let is_parameter = matches!(path, SmtpPath::LocalPart(name) if name.contains('='));
     !is_parameter && (rest.is_empty() || rest.starts_with(' '))
 }
 
 /// The path at the start of `text`, which has neither brackets nor a display name, and the text
 /// after the path.
-fn path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
+fn path(text: &str) -> Result<(SmtpPath<'_>, &str), PathError> {
     let has_route = text.starts_with('@');
     let text = without_source_route(text)?;
     let (mut local_part, after) = split_word(text).ok_or(PathError::Malformed)?;
@@ -219,7 +219,7 @@ fn path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
         return match local_part {
             _ if has_route || local_part.starts_with('"') => Err(PathError::Malformed),
             _ if local_part.len() > LOCAL_PART_BYTES_MAX => Err(PathError::TooLong),
-            _ => Ok((ForwardPath::LocalPart(local_part), after)),
+            _ => Ok((SmtpPath::LocalPart(local_part), after)),
         };
     };
     let (domain_text, domain, mut rest) = split_domain(after)?;
@@ -234,7 +234,7 @@ fn path(text: &str) -> Result<(ForwardPath<'_>, &str), PathError> {
     match local_part.len() {
         0 => Err(PathError::Malformed),
         1..=LOCAL_PART_BYTES_MAX => {
-            Ok((ForwardPath::Mailbox(SmtpMailbox { text, local_part, domain }), rest))
+            Ok((SmtpPath::Mailbox(SmtpMailbox { text, local_part, domain }), rest))
         }
         _ => Err(PathError::TooLong),
     }

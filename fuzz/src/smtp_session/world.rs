@@ -4,9 +4,9 @@
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use smtp::{
-    Actions, AuthRefusal, ENVELOPE_ID_BYTES_MAX, EnvelopeId, ForwardPath, Mail, MessageRefusal,
-    MessageStart, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal,
-    SenderRefusal, SmtpSettings,
+    Actions, AuthRefusal, ENVELOPE_ID_BYTES_MAX, EnvelopeId, Mail, MessageRefusal, MessageStart,
+    ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal, SenderRefusal,
+    SmtpPath, SmtpSettings,
 };
 use testkit::scram;
 
@@ -175,7 +175,7 @@ impl Actions for World {
         Ok(())
     }
 
-    fn may_answer(&mut self, _path: &ForwardPath<'_>, _greeting_name: &str) -> bool {
+    fn may_answer(&mut self, _path: &SmtpPath<'_>, _greeting_name: &str) -> bool {
         assert!(
             self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
         );
@@ -192,7 +192,7 @@ impl Actions for World {
             !text.bytes().any(|byte| byte.is_ascii_control()),
             "a path has no control character"
         );
-        if let ForwardPath::Mailbox(mailbox) = path {
+        if let SmtpPath::Mailbox(mailbox) = path {
             match mailbox.local_part {
                 "nobody" => return Err(RecipientRefusal::UnknownUser),
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),

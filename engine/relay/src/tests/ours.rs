@@ -7,8 +7,8 @@ use machine::Micros;
 use proptest::prelude::*;
 use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use smtp::{
-    Actions, Extensions, ForwardPath, Mail, MessageRefusal, MessageStart, RecipientRefusal,
-    SenderRefusal, Session, SmtpWaitsFor,
+    Actions, Extensions, Mail, MessageRefusal, MessageStart, RecipientRefusal, SenderRefusal,
+    Session, SmtpPath, SmtpWaitsFor,
 };
 use testkit::scram;
 
@@ -62,7 +62,7 @@ impl Actions for World {
         if mail.reverse_path.text().starts_with("busy") { Err(SenderRefusal::Busy) } else { Ok(()) }
     }
 
-    fn may_answer(&mut self, _: &ForwardPath<'_>, _: &str) -> bool {
+    fn may_answer(&mut self, _: &SmtpPath<'_>, _: &str) -> bool {
         true
     }
 

@@ -10,7 +10,7 @@ use crate::command::{CharacterSet, ChunkPlace, Command, CommandError, Mail, Rcpt
 use crate::content::Position;
 use crate::hold::Hold;
 use crate::name::ClientName;
-use crate::path::ForwardPath;
+use crate::path::SmtpPath;
 use crate::reply::{self, Reply};
 
 use super::{
@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Whether RCPT can be answered now.
-    pub(super) fn may_answer(&self, path: &ForwardPath<'_>, actions: &mut impl Actions) -> bool {
+    pub(super) fn may_answer(&self, path: &SmtpPath<'_>, actions: &mut impl Actions) -> bool {
         let takes = |transaction: &Transaction| transaction.check_recipient(path).is_ok();
         !self.transaction.as_ref().is_some_and(takes)
             || actions.may_answer(path, self.client_name.as_str())
@@ -283,7 +283,7 @@ enum Untaken {
 
 impl Transaction {
     /// Whether the client may name `path` as a recipient now.
-    fn check_recipient(&self, path: &ForwardPath<'_>) -> Result<(), Untaken> {
+    fn check_recipient(&self, path: &SmtpPath<'_>) -> Result<(), Untaken> {
         match () {
             () if self.message != MessageState::NotBegun => {
                 Err(Untaken::Wrong(reply::CHUNKS_BEGAN))

@@ -6,11 +6,11 @@ use std::string::{String, ToString};
 
 use proptest::prelude::*;
 
-use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PathError, ReversePath, SmtpMailbox};
+use crate::{Domain, LOCAL_PART_BYTES_MAX, PathError, ReversePath, SmtpMailbox, SmtpPath};
 
 fn mailbox(text: &str) -> Result<SmtpMailbox<'_>, PathError> {
-    match ForwardPath::read(text)? {
-        (ForwardPath::Mailbox(mailbox), "") => Ok(mailbox),
+    match SmtpPath::read(text)? {
+        (SmtpPath::Mailbox(mailbox), "") => Ok(mailbox),
         other => panic!("{other:?}"),
     }
 }
@@ -89,7 +89,7 @@ fn invalid_mailbox_does_not_parse() {
         "<a@b;c>",
         "<a\u{7f}@b>",
     ] {
-        assert!(ForwardPath::read(text).is_err(), "{text:?}");
+        assert!(SmtpPath::read(text).is_err(), "{text:?}");
     }
     assert!(ReversePath::read("< >").is_err());
 }
@@ -112,7 +112,7 @@ fn path_length_limits_are_exact() {
 fn null_path_is_valid_only_as_sender() {
     assert_eq!(ReversePath::read("<> SIZE=1").unwrap(), (ReversePath::Null, " SIZE=1"));
     assert_eq!(ReversePath::Null.text(), "");
-    assert!(ForwardPath::read("<>").is_err());
+    assert!(SmtpPath::read("<>").is_err());
 }
 
 #[test]
@@ -136,15 +136,14 @@ fn paths_of_careless_clients_name_their_mailbox() {
     ] {
         for rest in ["", " SIZE=1", " AUTH=<>"] {
             let command = format!("{text}{rest}");
-            let (ForwardPath::Mailbox(mailbox), after) = ForwardPath::read(&command).unwrap()
-            else {
+            let (SmtpPath::Mailbox(mailbox), after) = SmtpPath::read(&command).unwrap() else {
                 panic!("{text} has a domain");
             };
             assert_eq!((mailbox.text, after), ("ada@example.org", rest), "{command}");
             assert_eq!(mailbox.local_part, "ada");
             assert_eq!(mailbox.domain, Domain::Name("example.org"));
             let (sender, _) = ReversePath::read(&command).unwrap();
-            assert_eq!(sender, ReversePath::Named(ForwardPath::Mailbox(mailbox)));
+            assert_eq!(sender, ReversePath::Named(SmtpPath::Mailbox(mailbox)));
         }
     }
     assert_eq!(mailbox("a@[192.0.2.1]").unwrap().text, "a@[192.0.2.1]");
@@ -161,11 +160,11 @@ fn path_without_a_domain_is_a_local_part() {
         ("\"Scanner\" <scanner>", "scanner"),
         ("<SIZE=1>", "SIZE=1"),
     ] {
-        assert_eq!(ForwardPath::read(text), Ok((ForwardPath::LocalPart(name), "")), "{text}");
+        assert_eq!(SmtpPath::read(text), Ok((SmtpPath::LocalPart(name), "")), "{text}");
     }
     let longest = "l".repeat(LOCAL_PART_BYTES_MAX);
-    assert!(ForwardPath::read(&longest).is_ok());
-    assert_eq!(ForwardPath::read(&format!("<{longest}l>")), Err(PathError::TooLong));
+    assert!(SmtpPath::read(&longest).is_ok());
+    assert_eq!(SmtpPath::read(&format!("<{longest}l>")), Err(PathError::TooLong));
 }
 
 #[test]
@@ -196,11 +195,11 @@ fn path_of_doubtful_meaning_is_refused() {
         "mailto:bob@example.org",
         "bob @example.org",
     ] {
-        assert!(!matches!(ForwardPath::read(text), Ok((_, ""))), "{text}");
+        assert!(!matches!(SmtpPath::read(text), Ok((_, ""))), "{text}");
     }
     // The second path is the client's error: no parameter has that form.
     for text in ["<bob@example.org><eve@example.org>", "bob@example.org <eve@example.org>"] {
-        let (ForwardPath::Mailbox(mailbox), rest) = ForwardPath::read(text).unwrap() else {
+        let (SmtpPath::Mailbox(mailbox), rest) = SmtpPath::read(text).unwrap() else {
             panic!("{text}");
         };
         assert_eq!((mailbox.text, rest.trim()), ("bob@example.org", "<eve@example.org>"));
@@ -222,10 +221,10 @@ fn administrator_is_reached_by_two_names_in_any_case() {
     for text in ["<Postmaster>", "abuse", "<ABUSE@a>", "<\"post\\master\"@a>", "<postmaster@[::1]>"]
     {
         let text = text.replace("[::1]", "[IPv6:::1]");
-        assert!(ForwardPath::read(&text).unwrap().0.is_for_administrator(), "{text}");
+        assert!(SmtpPath::read(&text).unwrap().0.is_for_administrator(), "{text}");
     }
     for text in ["<abuser>", "<abuse+x@a>", "<a@postmaster>"] {
-        assert!(!ForwardPath::read(text).unwrap().0.is_for_administrator(), "{text}");
+        assert!(!SmtpPath::read(text).unwrap().0.is_for_administrator(), "{text}");
     }
 }
 
@@ -247,8 +246,8 @@ proptest! {
         (text, local_part, domain) in grammatical(), rest in "| [A-Z=<>@1 ]{0,12}",
     ) {
         let command = format!("{text}{rest}");
-        let (path, after) = ForwardPath::read(&command).unwrap();
-        let ForwardPath::Mailbox(mailbox) = path else { panic!("{text}") };
+        let (path, after) = SmtpPath::read(&command).unwrap();
+        let SmtpPath::Mailbox(mailbox) = path else { panic!("{text}") };
         prop_assert_eq!(mailbox.text, format!("{local_part}@{domain}"));
         prop_assert_eq!((mailbox.local_part, after), (local_part.as_str(), rest.as_str()));
     }
@@ -257,10 +256,10 @@ proptest! {
     fn accepted_path_reads_back_as_itself(
         text in "([a\\.@:,='<>\\[\\] \"\\\\\t]|\"a\"|a@b|<a|@b>|\u{e4}){0,12}",
     ) {
-        if let Ok((path, rest)) = ForwardPath::read(&text) {
+        if let Ok((path, rest)) = SmtpPath::read(&text) {
             prop_assert!(text.ends_with(rest));
             let usual = format!("<{}>", path.text());
-            prop_assert_eq!(ForwardPath::read(&usual), Ok((path, "")));
+            prop_assert_eq!(SmtpPath::read(&usual), Ok((path, "")));
         }
     }
 }
@@ -283,6 +282,6 @@ fn quoting_is_removed_from_local_part() {
 
 #[test]
 fn text_after_the_path_is_returned() {
-    let (_, rest) = ForwardPath::read("<\">\"@b> X=<y>").unwrap();
+    let (_, rest) = SmtpPath::read("<\">\"@b> X=<y>").unwrap();
     assert_eq!(rest, " X=<y>");
 }

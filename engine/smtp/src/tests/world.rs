@@ -9,9 +9,9 @@ use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use testkit::scram;
 
 use crate::{
-    Actions, AuthRefusal, EnvelopeId, Extensions, ForwardPath, Holds, LoginPolicy, Mail,
-    MessageRefusal, MessageStart, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal,
-    SenderRefusal, Session, SmtpSettings, SmtpTls, SmtpWaitsFor,
+    Actions, AuthRefusal, EnvelopeId, Extensions, Holds, LoginPolicy, Mail, MessageRefusal,
+    MessageStart, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal, SenderRefusal, Session,
+    SmtpPath, SmtpSettings, SmtpTls, SmtpWaitsFor,
 };
 
 /// The server's side.
@@ -164,7 +164,7 @@ impl Actions for World {
         Ok(())
     }
 
-    fn may_answer(&mut self, path: &ForwardPath<'_>, _: &str) -> bool {
+    fn may_answer(&mut self, path: &SmtpPath<'_>, _: &str) -> bool {
         assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
         if self.recipient_is_unknown {
             self.log.push(std::format!("who is <{}>", path.text()));
@@ -175,7 +175,7 @@ impl Actions for World {
     fn recipient(&mut self, recipient: &RcptTo<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.transaction_open && !self.message_open && !self.closed);
         let path = &recipient.path;
-        if let ForwardPath::Mailbox(mailbox) = path {
+        if let SmtpPath::Mailbox(mailbox) = path {
             match mailbox.local_part {
                 "nobody" => return Err(RecipientRefusal::UnknownUser),
                 "elsewhere" => return Err(RecipientRefusal::NotLocal),
