@@ -17,7 +17,7 @@
 //! - A segment that belongs to a client, free or not, belongs to no other store.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
-use crate::disk_messages::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
+use crate::disk_requests::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::hash::DiskRandom;
 use crate::layout::{SegmentIndex, ShardId};
 use crate::outcome::WhyReadOnly;

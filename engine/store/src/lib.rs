@@ -24,7 +24,7 @@
 //! | `indexes`, `journal`, `journals` | all shards: indexes and gathered records |
 //! | `metadata_changes`, `group` | pending metadata changes, groups in flight |
 //! | `capacity` | how full the disk and the index are |
-//! | `disk_messages`, `disk_owner` | the core that owns the disk, and its client cores |
+//! | `disk_requests`, `disk_owner` | the core that owns the disk, and its client cores |
 //! | `index_shares` | the parts of the cores in the limit of the index |
 //! | `parts` | all of these together, for the files below |
 //! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
@@ -61,8 +61,8 @@ mod condition;
 mod conversations;
 mod delivery;
 mod digest;
-mod disk_messages;
 mod disk_owner;
+mod disk_requests;
 mod finding;
 mod format3;
 mod format4;
@@ -114,7 +114,7 @@ pub use chunk::{
     Summarizer,
 };
 pub use delivery::DeliveryId;
-pub use disk_messages::{ClientRequest, OwnerNotice};
+pub use disk_requests::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding, NamedFinding, Names};
 pub use fsck::{AccountReport, DiskReport, MailboxReport, ReadSectors, UnreadableSectors, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};

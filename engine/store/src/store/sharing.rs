@@ -14,8 +14,8 @@
 use crate::backing::DiskPurpose;
 use crate::capacity::CoreUse;
 use crate::checkpoint::Checkpointer;
-use crate::disk_messages::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::disk_owner::{self, DiskClient, StoreRole};
+use crate::disk_requests::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::index::Index;
 use crate::index_shares::{IndexBorrower, IndexLender, IndexShare, IndexWish};
 use crate::journals::Journals;

@@ -5,7 +5,7 @@ use super::disk::{Cut, CutEffect, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
-use crate::disk_messages::{ClientRequest, DiskRequestKind};
+use crate::disk_requests::{ClientRequest, DiskRequestKind};
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::segment::SegmentOwner;
 use crate::segments::Want;

@@ -3,7 +3,7 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::disk_messages::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
+use crate::disk_requests::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::layout::PIECE_PAGES;
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::types::{AccountId, INBOX, Recipient};

@@ -1,4 +1,4 @@
-//! The messages between the disk owner and its clients: see `disk_owner`.
+//! The requests of client cores to the disk owner, and its notices: see `disk_owner`.
 
 use crate::capacity::CoreUse;
 use crate::layout::{SegmentIndex, ShardId};
