@@ -9,7 +9,7 @@ use shards::MaildropSnapshot;
 use store::{Outcome, Refusal, Uid, UidRange};
 use tasks::{Countdown, FrameId};
 
-/// The most octets of one read: see [`Body::bytes`].
+/// The most octets of one read: see [`store::Body::bytes`].
 const PART_OCTETS_MAX: u32 = 32_672;
 
 /// Bytes around a message: `+OK`, its size, the end of its last line, and the line of one dot.

@@ -17,7 +17,7 @@
 //!   are ASCII.
 //! - A report is bounded, whatever the message: it returns at most [`HEADER_BYTES_MAX`] of the
 //!   header. Only a failure report returns the whole message (RFC 3461 section 4.3). The caller
-//!   adds the message after the bytes of [`write`], and [`write_end`] ends the report.
+//!   adds the message after the bytes of [`write()`], and [`write_end`] ends the report.
 //!
 //! Non-ASCII addresses are written in the ASCII form of RFC 6533 section 3 (`utf-8;
 //! b\x{F8}b@there.test`), so that old programs can read the fields too.

@@ -8,7 +8,7 @@ pub enum SaslStep {
     /// Send this challenge unchanged to the client, which responds to it. It has at most
     /// [`crate::CHALLENGE_BYTES_MAX`] bytes.
     Challenge(Cow<'static, [u8]>),
-    /// The client has sent its last response, and the host has got its [`Credentials`].
+    /// The client has sent its last response, and the host has got its [`crate::Credentials`].
     Complete,
     /// The exchange is over: the client was accepted, and has acknowledged our signature.
     Acknowledged,

@@ -11,8 +11,8 @@ pub struct Limits {
     pub deliveries: usize,
     /// Recipients of one delivery.
     pub recipients: usize,
-    /// Reads of bodies in progress at a time, including those with a [`Body`] that was not given
-    /// back yet.
+    /// Reads of bodies in progress at a time, including those with a [`crate::Body`] that was not
+    /// given back yet.
     pub reads: usize,
     /// Bytes of buffers for bodies of more than a page, at least 256 KiB.
     pub buffer_bytes: usize,
@@ -102,7 +102,7 @@ pub const ARCHIVE: MailboxId = MailboxId(4);
 pub const JUNK: MailboxId = MailboxId(5);
 /// Messages to be removed.
 pub const TRASH: MailboxId = MailboxId(6);
-/// Messages that are being sent or forwarded. Each has an [`OutboxEntry`](crate::OutboxEntry).
+/// Messages that are being sent or forwarded. Each has an [`OutboxEntry`].
 pub const OUTBOX: MailboxId = MailboxId(7);
 
 /// The mailboxes that every account always has, and their names.

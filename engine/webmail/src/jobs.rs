@@ -2,15 +2,16 @@
 //! the account.
 //!
 //! A handler runs one [`Job`] for a client with a session. The job sends the store a few requests
-//! at a time, is woken by their answers, and ends with one [`Reply`]. It never blocks: between two
-//! steps it is a record in a table.
+//! at a time, is woken by their answers, and ends with one [`http::Reply`]. It never blocks:
+//! between two steps it is a record in a table.
 //!
 //! Invariants:
 //! - A job reads and changes the mail of one account only.
 //! - A job counts its requests to the store, and ends only when all of them are answered. So the
 //!   job returns every buffer to the store.
 //! - After a message was sent, no handler works on it. The crate `submission` delivers it.
-//! - A job has at most [`READS_MAX`] reads in progress. So one reader leaves disk time to others.
+//! - A job has at most [`crate::READS_MAX`] reads in progress. So one reader leaves disk time to
+//!   others.
 //! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
 //!   more than [`crate::PIECE_BYTES`] of a document. The jobs `html_document` and `conversation`
 //!   have other limits.

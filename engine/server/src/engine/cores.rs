@@ -1,11 +1,11 @@
 //! Several cores: each has its own machine and engine, and the cores exchange messages.
 //!
-//! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds`](crate::seeds). Each
-//! seed is moved to its core. On that core [`Engine::new`] makes everything that the core owns:
-//! network, connections, sessions, deadlines, pools, logins. Between each two cores there are two
-//! rings (crate `rings`), one for each direction. A core's ends of all rings are its `Links` (crate
-//! `channel`). Cores share no lock and no mutable table. They share the site and the accounts,
-//! which are never written. ARCHITECTURE.md has a picture.
+//! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds()`](crate::seeds()).
+//! Each seed is moved to its core. On that core [`Engine::new`] makes everything that the core
+//! owns: network, connections, sessions, deadlines, pools, logins. Between each two cores there are
+//! two rings (crate `rings`), one for each direction. A core's ends of all rings are its `Links`
+//! (crate `channel`). Cores share no lock and no mutable table. They share the site and the
+//! accounts, which are never written. ARCHITECTURE.md has a picture.
 //!
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5.
 //! The receiving core is woken. A message that a full ring does not take waits for the next turn.
