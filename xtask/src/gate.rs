@@ -143,6 +143,7 @@ fn run_part(
         Work::Cargo(arguments) => {
             let mut command = hold::command("cargo");
             command.args(*arguments).current_dir(repository.root());
+            command.env("CARGO_TARGET_DIR", "target");
             run_command(&mut command, &log, part.budget, stop)?
         }
         Work::StoreAtLength(name) => {

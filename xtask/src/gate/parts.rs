@@ -27,17 +27,15 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "clippy",
         claim: "clippy reports nothing",
-        work: Work::Cargo(&[
-            "clippy",
-            "--quiet",
-            "--all-targets",
-            "--target-dir",
-            "target",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        work: Work::Cargo(&["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"]),
         budget: Duration::from_secs(900),
+        when: When::Always,
+    },
+    Part {
+        name: "doc",
+        claim: "each link in the comments has a target",
+        work: Work::Cargo(&["doc", "--quiet", "--no-deps", "--document-private-items"]),
+        budget: Duration::from_secs(600),
         when: When::Always,
     },
     Part {
@@ -50,7 +48,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "unit",
         claim: "the tests of every crate pass",
-        work: Work::Cargo(&["test", "--quiet", "--target-dir", "target"]),
+        work: Work::Cargo(&["test", "--quiet"]),
         budget: Duration::from_secs(1800),
         when: When::Always,
     },
