@@ -434,8 +434,10 @@ impl DeliveryAttempt {
             }
             (_, Refusal::Arrived) => self.delivered_locally(kind, cx),
             (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
-                cx.queue.index.tried(self.place);
-                self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
+                self.found_no_space(bit, FailureReason::MailboxFull, cx);
+            }
+            (DeliveryKind::Message(bit, _), Refusal::DiskFull | Refusal::IndexFull) => {
+                self.found_no_space(bit, FailureReason::DiskFull, cx);
             }
             (DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit), Refusal::TooMany) => {
                 cx.queue.index.tried(self.place);

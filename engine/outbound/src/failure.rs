@@ -25,6 +25,8 @@ pub(super) enum FailureReason {
     /// The recipient's mailbox, on this machine, takes no more messages: it has no UID left, or
     /// too many messages are arriving there.
     MailboxClosed,
+    /// This machine has no space for the message.
+    DiskFull,
     /// This machine has no space for the message, or for a report about it.
     NoRoom,
     /// This server has forwarded the message before: it is in a forwarding loop.
@@ -55,7 +57,9 @@ impl FailureReason {
             FailureReason::MailboxClosed | FailureReason::NotSetUp => {
                 Enhanced { class, subject: 2, detail: 1 }
             }
-            FailureReason::NoRoom => Enhanced { class, subject: 3, detail: 1 },
+            FailureReason::DiskFull | FailureReason::NoRoom => {
+                Enhanced { class, subject: 3, detail: 1 }
+            }
             FailureReason::Loop => Enhanced { class, subject: 4, detail: 6 },
             FailureReason::Busy => Enhanced { class, subject: 4, detail: 5 },
             FailureReason::Returned => Enhanced { class, subject: 7, detail: 1 },
@@ -65,11 +69,15 @@ impl FailureReason {
         }
     }
 
-    /// Whether a mailbox of this machine has refused the message for now, or does not exist yet.
+    /// Whether a mailbox of this machine does not get the message for now: it has no space, or does
+    /// not exist yet.
     pub(super) fn is_of_mailbox(&self) -> bool {
         matches!(
             self,
-            FailureReason::MailboxFull | FailureReason::MailboxClosed | FailureReason::NotSetUp
+            FailureReason::MailboxFull
+                | FailureReason::MailboxClosed
+                | FailureReason::NotSetUp
+                | FailureReason::DiskFull
         )
     }
 
@@ -109,6 +117,7 @@ impl FailureReason {
             FailureReason::MailboxFull => "the mailbox is full".to_string(),
             FailureReason::NeverFits => "the message is larger than the mailbox quota".to_string(),
             FailureReason::MailboxClosed => "the mailbox does not accept more messages".to_string(),
+            FailureReason::DiskFull => "this server has no space for the message".to_string(),
             FailureReason::NoRoom => {
                 "this server has no space for the message, or for the report to its sender"
                     .to_string()

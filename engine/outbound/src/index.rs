@@ -75,7 +75,7 @@ pub(super) struct EntryStatus {
     pub(super) domain: Option<DomainMark>,
     message: EntryMessage,
     /// The time until which a report of a delay waits for other entries of the message.
-    delay_report_due: Option<Instant>,
+    pub(super) delay_report_due: Option<Instant>,
     /// The number of attempts.
     pub(super) tries: u16,
     /// The time at which the entry arrived, if it arrived in this life.
@@ -84,6 +84,8 @@ pub(super) struct EntryStatus {
     held_until: Option<Instant>,
     /// Whether the operator was told in this life that the entry cannot be sent.
     is_operator_told: bool,
+    /// Whether this machine had no space for the message, in a mailbox or on its disk.
+    pub(super) lacks_space: bool,
 }
 
 /// What is known about the message of an entry.
@@ -147,6 +149,7 @@ impl QueueIndex {
                 arrived: None,
                 held_until: None,
                 is_operator_told: false,
+                lacks_space: false,
             });
             self.set(place, state);
         }
@@ -279,6 +282,13 @@ impl QueueIndex {
     pub(super) fn tried(&mut self, place: Place) {
         if let Some(status) = self.entries.get_mut(&place) {
             status.tries = status.tries.saturating_add(1);
+        }
+    }
+
+    /// Notes that this machine had no space for the message, in a mailbox or on its disk.
+    pub(super) fn found_no_space(&mut self, place: Place) {
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.lacks_space = true;
         }
     }
 

@@ -4,7 +4,8 @@
 //! recipients. An entry with failed recipients waits for a short time until the other entries of
 //! the message have been tried. Then the attempt of one entry *joins* the others: it writes the
 //! report about the failed recipients of all of them. A report of a delay joins all entries of the
-//! message that wait too.
+//! message that wait too. If this machine has no space for the message, its report is due at once,
+//! and joins only the entries that wait for space.
 //!
 //! ```text
 //!   entry A: tried, bob fails ──▸ waits ────────────────────────────▸ is marked, removed
@@ -35,7 +36,7 @@ use store::{ARRIVALS_OF_MESSAGE_MAX, MessageInfo, OUTBOX, OutboxEntry, Refusal, 
 use super::arrivals::origin_of;
 use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RecordedState, recorded_state};
-use super::index::{MessageMark, State};
+use super::index::{EntryStatus, MessageMark, State};
 use super::round::{JoinedEntry, JoinedRecipients, Round};
 use super::stages::{DeliveryKind, bits};
 use super::waiting::Place;
@@ -45,6 +46,34 @@ const PATIENCE: Micros = Micros::from_secs(120);
 /// How long the report of a delay waits for other entries of its message. Hosts that do not answer
 /// are tried for minutes.
 const DELAY_PATIENCE: Micros = Micros::from_secs(900);
+/// The time between the ends of the waits of two entries of a message, so that the first entry that
+/// reports the delay joins the others.
+const APART: Micros = Micros::from_secs(15);
+
+/// Why the report of a delay is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DelayCause {
+    /// The message has waited for hours.
+    Age,
+    /// This machine has no space for the message.
+    NoSpace,
+}
+
+impl DelayCause {
+    /// How long the report waits for other entries of the message.
+    fn patience(self) -> Micros {
+        match self {
+            DelayCause::Age => DELAY_PATIENCE,
+            DelayCause::NoSpace => PATIENCE,
+        }
+    }
+
+    /// Whether the report covers another entry of the message that waits. All entries of a message
+    /// have the same age.
+    fn covers(self, status: EntryStatus) -> bool {
+        self == DelayCause::Age || status.lacks_space
+    }
+}
 
 /// What an attempt does next about a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,25 +179,30 @@ fn join_failed(mark: MessageMark, round: &mut Round, cx: &mut AttemptCx<'_, '_>)
 /// the message that wait are joined.
 pub(super) fn next_step_of_delay(
     entry: &Entry,
+    cause: DelayCause,
     round: &mut Round,
     cx: &mut AttemptCx<'_, '_>,
 ) -> ReportStep {
     let (Some(mark), Ok(info)) = (entry.mark(), cx.info()) else { return ReportStep::Report };
     let now = cx.parts.turn.now;
     if cx.queue.index.has_untried(mark, cx.place, now) {
-        let due = cx.queue.index.delay_report_due(cx.place, now + DELAY_PATIENCE);
+        let others = cx.queue.index.of_message(mark, cx.place);
+        let last = others.iter().filter_map(|(_, status)| status.delay_report_due).max();
+        let due = last.map_or(Instant::START, |last| last + APART).max(now + cause.patience());
+        let due = cx.queue.index.delay_report_due(cx.place, due);
         if due > now {
             round.wait_until(due);
             return ReportStep::Wait;
         }
     }
-    join_delayed(entry, (mark, info), round, cx);
+    join_delayed(entry, cause, (mark, info), round, cx);
     ReportStep::Report
 }
 
 /// Joins the other entries of the message that wait.
 fn join_delayed(
     entry: &Entry,
+    cause: DelayCause,
     (mark, info): (MessageMark, MessageInfo),
     round: &mut Round,
     cx: &mut AttemptCx<'_, '_>,
@@ -190,7 +224,7 @@ fn join_delayed(
                 .is_none_or(|origin| cx.parts.store.own.store.has_arrived(place.0, origin));
         let waits = matches!(status.state, State::Waits(_) | State::Behind)
             && recorded_state(Some(record)) == RecordedState::Leaves;
-        if delayed != 0 && waits && !is_told {
+        if delayed != 0 && waits && !is_told && cause.covers(status) {
             left -= 1;
             let recipients = JoinedRecipients::Delayed(delayed);
             join(JoinedEntry { place, record, recipients, before: status.state }, round, cx);

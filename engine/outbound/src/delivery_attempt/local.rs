@@ -212,6 +212,19 @@ impl DeliveryAttempt {
         self.stage = Stage::Choose;
     }
 
+    /// Records that this machine had no space for the message to a local recipient. The sender gets
+    /// a delay report at once: space is often made only when people ask for it.
+    pub(super) fn found_no_space(
+        &mut self,
+        bit: u8,
+        why: FailureReason,
+        cx: &mut AttemptCx<'_, '_>,
+    ) {
+        cx.queue.index.tried(self.place());
+        cx.queue.index.found_no_space(self.place());
+        self.settle_here(bit, DeliveryResult::Later(why), cx);
+    }
+
     /// Why the entry cannot be read.
     pub(super) fn why_unreadable(&self) -> FailureReason {
         if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }

@@ -23,7 +23,7 @@ use crate::calls::AttemptAdmission;
 use crate::destination_route::{DestinationRoute, no_host_reached};
 use crate::entry::{self, Entry, EntryKind, RecordedState};
 use crate::failure::FailureReason;
-use crate::joint_reports::{self, ReportStep};
+use crate::joint_reports::{self, DelayCause, ReportStep};
 use crate::stages::{AGAIN, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult, bits};
 use crate::state::DestinationTry;
 use crate::unreadable::NoticeStep;
@@ -101,11 +101,12 @@ impl DeliveryAttempt {
             }
             return self.start_remote_delivery(open, info, cx);
         }
-        if self.is_delay_report_due(self.round.not_failed(waiting), info, record, cx) {
+        let delayed = self.round.not_failed(waiting);
+        if let Some(cause) = self.cause_of_delay_report(delayed, info, record, cx) {
             let DeliveryAttempt { entry: Some(entry), round, .. } = self else {
                 unreachable!("the entry was not opened")
             };
-            if joint_reports::next_step_of_delay(entry, round, cx) == ReportStep::Report {
+            if joint_reports::next_step_of_delay(entry, cause, round, cx) == ReportStep::Report {
                 return Stage::BeginDelivery(DeliveryKind::DelayReport);
             }
         }
@@ -289,18 +290,25 @@ impl DeliveryAttempt {
         schedule::next_attempt(self.age(info, cx), random(info, cx))
     }
 
-    /// Whether a delay report is due, for recipients that still wait.
-    fn is_delay_report_due(
+    /// Why a delay report about `waiting` recipients is due. `None`: it is not due.
+    fn cause_of_delay_report(
         &self,
-        open: u16,
+        waiting: u16,
         info: MessageInfo,
         record: OutboxEntry,
         cx: &AttemptCx<'_, '_>,
-    ) -> bool {
-        !record.is_delay_reported()
-            && !self.round.is_delay_report_deferred()
-            && schedule::is_delay_report_due(self.age(info, cx))
-            && bits(open).any(|bit| self.entry().wants_report(bit, self.entry().delayed(info), cx))
+    ) -> Option<DelayCause> {
+        let (entry, kind) = (self.entry(), self.entry().delayed(info));
+        let is_wanted = bits(waiting).any(|bit| entry.wants_report(bit, kind, cx));
+        let is_over = record.is_delay_reported() || self.round.is_delay_report_deferred();
+        if is_over || !is_wanted {
+            return None;
+        }
+        if schedule::is_delay_report_due(self.age(info, cx)) {
+            return Some(DelayCause::Age);
+        }
+        let lacks_space = cx.queue.index.of(self.place).is_some_and(|status| status.lacks_space);
+        lacks_space.then_some(DelayCause::NoSpace)
     }
 
     /// Records the result for a recipient.

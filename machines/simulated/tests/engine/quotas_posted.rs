@@ -1,5 +1,5 @@
-//! Submitted mail to a recipient with a used-up quota. The mail waits as long as remote mail and
-//! is delivered once, or the sender gets a report.
+//! Submitted mail to a recipient with a used-up quota. The sender is told at once. The mail waits
+//! as long as remote mail and is delivered once, or the sender gets another report.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -26,6 +26,15 @@ fn serving(seed: u64, mood: Mood) -> (Room, World) {
     )
 }
 
+/// How often the delay reports in an inbox name each of these recipients.
+fn delayed(inbox: &[String], recipients: &[&str]) -> Vec<usize> {
+    let of = |recipient: &&str| {
+        let named = format!("Final-Recipient: rfc822; {recipient}\r\nAction: delayed\r\n");
+        inbox.iter().map(|text| text.matches(&named).count()).sum()
+    };
+    recipients.iter().map(of).collect()
+}
+
 #[test]
 fn submitted_mail_waits_for_quota_and_arrives_once() {
     for seed in [910, 911] {
@@ -37,19 +46,82 @@ fn submitted_mail_waits_for_quota_and_arrives_once() {
         remove_first(&mut room, "grace");
         world.pass(&mut room, 3 * 3600);
         let inbox = world.inbox(&mut room, "grace");
+        // Ada was told that Grace has no space.
         assert_eq!(
             (inbox.len(), world.peer.taken.len(), world.inbox(&mut room, "ada").len()),
-            (2, 1, 0)
+            (2, 1, 1)
         );
         assert!(inbox[1].contains("Subject: Large") && inbox[1].len() < 320_000);
         remove_first(&mut room, "grace");
         (0..6).for_each(|_| world.pass(&mut room, 86_400));
         assert_eq!(
             (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()),
-            (1, 0)
+            (1, 1)
         );
         room.until_nothing_is_in_use();
     }
+}
+
+/// A message is held until Grace and Eve have no space. They are in different entries. Bob's host
+/// defers the message or does not answer, which is reported hours later.
+#[test]
+fn a_full_mailbox_is_reported_within_minutes() {
+    let (grace, eve, bob) = ("grace@barepost.test", "eve@barepost.test", "bob@far.test");
+    let configuration = limited(&configuration()).replace("quota = \"200M\"", "quota = \"1M\"");
+    let disk = || MemoryDisk::blank(DISK_BYTES);
+    for (seed, to_bob, mood, minutes) in [
+        (923, "", Mood::Silent, 1),
+        (924, "<bob@far.test>", Mood::RefusesForNow, 3),
+        (925, "<bob@far.test>", Mood::Silent, 5),
+    ] {
+        let room = Room::configured(seed, disk(), usual_sizes(), &configuration);
+        let (mut room, mut world) = world_of(room, mood);
+        let eve_told = format!("<{eve}> NOTIFY=SUCCESS,FAILURE,DELAY");
+        let to = [&format!("<{grace}>"), &eve_told[..], to_bob];
+        let to: Vec<&str> = to.into_iter().filter(|to| !to.is_empty()).collect();
+        let from = "<ada@barepost.test> SIZE=320000 HOLDFOR=600";
+        world.submit_with(&mut room, from, &to, &message(300));
+        for user in [grace, grace, eve, eve] {
+            world.submit(&mut room, &[user], &message(450));
+        }
+        world.pass(&mut room, 600 + minutes * 60);
+        let inbox = world.inbox(&mut room, "ada");
+        assert_eq!((inbox.len(), delayed(&inbox, &[grace, eve, bob])), (1, vec![1, 1, 0]));
+        assert_eq!(inbox[0].matches("    The mailbox is full.\r\n").count(), 2, "{}", inbox[0]);
+        assert_eq!(inbox[0].matches("Status: 4.").count(), 2, "{}", inbox[0]);
+        world.pass(&mut room, 10 * 3600);
+        let inbox = world.inbox(&mut room, "ada");
+        let is_bob_delayed = usize::from(!to_bob.is_empty());
+        assert_eq!(delayed(&inbox, &[grace, eve, bob]), [1, 1, is_bob_delayed]);
+        for user in ["grace", "eve"] {
+            remove_first(&mut room, user);
+        }
+        world.pass(&mut room, 7 * 3600);
+        let counts = ["grace", "eve"].map(|user| world.inbox(&mut room, user).len());
+        assert_eq!(counts, [2, 2]);
+    }
+}
+
+/// A message is held until the disk is full.
+#[test]
+fn a_full_disk_is_reported_within_minutes() {
+    let configuration = [&*configuration(), NO_QUOTA].concat();
+    let room = Room::configured(926, MemoryDisk::blank(3 << 20), usual_sizes(), &configuration);
+    let (mut room, mut world) = world_of(room, Mood::Takes);
+    let (from, to) = ("<ada@barepost.test> HOLDFOR=600", ["<grace@barepost.test>"]);
+    world.submit_with(&mut room, from, &to, &message(400));
+    [100_000, 30_000].into_iter().for_each(|octets| fill(&mut room, octets));
+    world.pass(&mut room, 900);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((inbox.len(), delayed(&inbox, &["grace@barepost.test"])), (1, vec![1]));
+    let words = "    This server has no space for the message.\r\n";
+    assert!(inbox[0].contains(words) && inbox[0].contains("Status: 4.3.1\r\n"), "{}", inbox[0]);
+    let before = world.inbox(&mut room, "grace").len();
+    (0..before).for_each(|_| remove_first(&mut room, "grace"));
+    world.pass(&mut room, 3600);
+    let inbox = world.inbox(&mut room, "grace");
+    assert!(inbox.len() == 1 && inbox[0].contains("Subject: Large"));
+    room.until_nothing_is_in_use();
 }
 
 #[test]
@@ -117,9 +189,11 @@ fn mail_that_never_fits_the_quota_is_reported() {
     );
     (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(450)));
     world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &message(300));
+    world.pass(&mut room, 300);
+    assert_eq!(world.inbox(&mut room, "ada").len(), 2);
     world.pass(&mut room, 8 * 3600);
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!(inbox.len(), 2, "no report is sent before the time is over");
+    assert_eq!(inbox.len(), 2, "no other report is sent before the time is over");
     assert!(
         inbox[1].contains("Status: 4.2.2\r\n") && inbox[1].contains("Action: delayed"),
         "{}",
@@ -156,9 +230,16 @@ fn a_recipient_without_quota_does_not_delay_the_others() {
     (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(490)));
     world.pass(&mut room, 1200);
     let counts = |world: &mut World, room: &mut Room| {
-        ["ada", "grace"].map(|user| world.inbox(room, user).len())
+        let is_message = |text: &&String| text.contains("Subject: Large");
+        let is_report = |text: &String| text.contains("Action: delayed");
+        ["ada", "grace"].map(|user| {
+            let inbox = world.inbox(room, user);
+            inbox.iter().filter(is_message).filter(|text| !is_report(text)).count()
+        })
     };
     assert_eq!(counts(&mut world, &mut room), [count, 2]);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!(delayed(&inbox, &["grace@barepost.test"]), [count]);
     remove_first(&mut room, "grace");
     world.pass(&mut room, 3 * 3600);
     let [ada, grace] = counts(&mut world, &mut room);
