@@ -7,6 +7,8 @@
 //!   time. No other entry is in `waiting`.
 //! - The entries of a page, and the entries after an entry, are found without a scan of all
 //!   entries.
+//! - An entry that replaces another has come at the time of that other one, so its message gets no
+//!   second lifetime.
 //! - The last results of at most [`WORDS_MAX`] entries are remembered. A domain is stored as a
 //!   keyed hash of its name.
 
@@ -18,7 +20,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use core::ops::Bound;
 
-use machine::{Instant, Micros};
+use machine::{Instant, Micros, UnixTime};
 use relay::schedule::LIFETIME;
 use store::{AccountId, Uid};
 
@@ -82,6 +84,8 @@ pub(super) struct EntryStatus {
     arrived: Option<Instant>,
     /// The end of the entry's hold in this life, as far as known.
     held_until: Option<Instant>,
+    /// The date of the entry, if it is being replaced.
+    replaced: Option<UnixTime>,
     /// Whether the operator was told in this life that the entry cannot be sent.
     is_operator_told: bool,
     /// Whether this machine had no space for the message, in a mailbox or on its disk.
@@ -134,6 +138,8 @@ pub(super) struct QueueIndex {
     waiting: WaitingEntries,
     words: BTreeMap<Place, Box<str>>,
     held: usize,
+    /// The entries that are being replaced, each with its date. A replacement has the same date.
+    replaced: BTreeSet<(AccountId, UnixTime, Uid)>,
 }
 
 impl QueueIndex {
@@ -148,6 +154,7 @@ impl QueueIndex {
                 tries: 0,
                 arrived: None,
                 held_until: None,
+                replaced: None,
                 is_operator_told: false,
                 lacks_space: false,
             });
@@ -155,12 +162,31 @@ impl QueueIndex {
         }
     }
 
-    /// Adds an entry that has come in this life.
-    pub(super) fn arrived(&mut self, place: Place, now: Instant) {
+    /// Adds an entry with this date that has come in this life. If it replaces another, it counts
+    /// as having come with that one.
+    pub(super) fn arrived(&mut self, place: Place, date: UnixTime, now: Instant) {
         self.found(place, State::Waits(Instant::START));
+        let replaced = self.replaced_by(place, date);
         if let Some(status) = self.entries.get_mut(&place) {
-            status.arrived = Some(now);
+            status.arrived = replaced.map_or(Some(now), |replaced| replaced.arrived);
+            status.held_until = replaced.and_then(|replaced| replaced.held_until);
         }
+    }
+
+    /// Notes that an entry with this date is being replaced.
+    pub(super) fn begin_replacement(&mut self, place: Place, date: UnixTime) {
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.replaced = Some(date);
+            self.replaced.insert((place.0, date, place.1));
+        }
+    }
+
+    /// The entry that a new entry with this date replaces. Dates have seconds, so it may be another
+    /// one of the same second, which is as old.
+    fn replaced_by(&self, (account, _): Place, date: UnixTime) -> Option<EntryStatus> {
+        let range = (account, date, Uid(0))..=(account, date, Uid(u32::MAX));
+        let (_, _, uid) = self.replaced.range(range).next()?;
+        self.of((account, *uid))
     }
 
     /// Notes that an entry is held at least until `until`.
@@ -196,6 +222,9 @@ impl QueueIndex {
         if let Some(status) = self.entries.remove(&place) {
             self.state_left(place, status.state);
             self.words.remove(&place);
+            if let Some(date) = status.replaced {
+                self.replaced.remove(&(place.0, date, place.1));
+            }
         }
     }
 

@@ -16,6 +16,8 @@
 //! - The replacement is a local delivery with an origin (`arrivals`). When it is durable, all
 //!   recipients of the old entry are marked, so each recipient gets the message by one of the
 //!   entries. If the power fails before the mark, the next attempt finds the note.
+//! - The replacement is as old as the entry that it replaces (`QueueIndex::arrived`). So the
+//!   message is not tried for a second lifetime.
 //! - The signed bytes are the stored bytes.
 //! - Memory holds one part of the message that the store has read, and the header until the message
 //!   is signed.
@@ -38,9 +40,7 @@ pub(super) struct Rewriting {
     form: RequiredForm,
     stage: RewritingStage,
     signing: Box<Signing>,
-    /// The time at which the message arrived, which is also the date of the replacement. But the
-    /// replacement is tried as if it were no older than the time for which the machine has run with
-    /// it (`QueueIndex::age`).
+    /// The time at which the message arrived, which is also the date of the replacement.
     arrived: UnixTime,
 }
 

@@ -163,7 +163,9 @@ impl Queue {
         self.search_outboxes(store, now, &mut left);
         self.make_due(&mut left);
         while let Some(place) = store.next_posted() {
-            self.index.arrived(place, now);
+            if let Some(info) = store.message(place.0, OUTBOX, place.1) {
+                self.index.arrived(place, info.internal_date, now);
+            }
         }
     }
 

@@ -81,7 +81,9 @@ impl DeliveryAttempt {
             }
             DeliveryKind::Replacement => {
                 let form = self.required_form().ok_or(Refusal::NoSuchMessage)?;
-                let rewriting = Rewriting::new(form, cx.info()?.internal_date, cx);
+                let date = cx.info()?.internal_date;
+                cx.queue.index.begin_replacement(self.place(), date);
+                let rewriting = Rewriting::new(form, date, cx);
                 Ok((Vec::new(), FollowingContent::Rewritten(Box::new(rewriting))))
             }
             DeliveryKind::FailureReport(_) => {

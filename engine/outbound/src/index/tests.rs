@@ -65,3 +65,31 @@ fn last_results_are_truncated_and_evicted() {
     index.gone(last);
     assert_eq!(index.words(last), None);
 }
+
+#[test]
+fn a_replacement_is_as_old_as_its_entry() {
+    let mut index = QueueIndex::default();
+    let (date, other_date) = (UnixTime::from_seconds(5), UnixTime::from_seconds(6));
+    let account = AccountId::from_bits(0);
+    let of = |uid| (account, Uid(uid));
+    // The second entry is from an earlier life.
+    index.arrived(of(1), date, Instant(10));
+    index.hold(of(1), Instant(30));
+    index.found(of(2), State::UnderWay);
+    let age = |index: &QueueIndex, uid, dated| index.age(of(uid), Micros(dated), Instant(1000)).0;
+    let long = 2 * LIFETIME.0;
+    let ages = [1, 2].map(|uid| [0, long].map(|dated| age(&index, uid, dated)));
+    assert_eq!(ages[0], [970, 990]);
+    index.begin_replacement(of(1), date);
+    index.begin_replacement(of(2), other_date);
+    index.arrived(of(3), date, Instant(900));
+    index.arrived(of(4), other_date, Instant(900));
+    index.arrived(of(5), UnixTime::from_seconds(7), Instant(900));
+    assert_eq!([3, 4].map(|uid| [0, long].map(|dated| age(&index, uid, dated))), ages);
+    assert_eq!([0, long].map(|dated| age(&index, 5, dated)), [100; 2]);
+    index.gone(of(1));
+    index.gone(of(2));
+    index.arrived(of(6), date, Instant(900));
+    assert_eq!(age(&index, 6, long), 100);
+    assert!(index.replaced.is_empty());
+}

@@ -97,6 +97,30 @@ fn signed_parts_are_returned_if_a_host_takes_only_ascii() {
     room.until_nothing_is_in_use();
 }
 
+/// The host defers the message for four days, and then accepts only ASCII, and then defers again.
+#[test]
+fn a_rewritten_message_has_one_lifetime() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = serving_signed(1_525, Mood::RefusesForNow, &trust, keys());
+    let start = room.machine.now;
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
+    (0..4).for_each(|_| world.pass(&mut room, 86_400));
+    world.peer.mood = Mood::Tells;
+    world.until(&mut room, "the message is written anew", |_, room| {
+        room.engines.queue_entries() == 2
+    });
+    world.peer.mood = Mood::RefusesForNow;
+    assert!(room.machine.now.since(start).as_secs() < 5 * 86_400 - 3600);
+    world.pass(&mut room, 60);
+    assert_eq!(room.engines.queue_entries(), 1);
+    world.pass(&mut room, 86_400 + 3600);
+    let inbox = world.inbox(&mut room, "ada");
+    assert_eq!((world.peer.taken.len(), room.engines.queue_entries()), (0, 0), "{inbox:?}");
+    let count = |action| inbox.iter().filter(|text| text.contains(action)).count();
+    assert_eq!(["Action: delayed", "Action: failed"].map(count), [1, 1], "{inbox:?}");
+    room.until_nothing_is_in_use();
+}
+
 /// Runs the same scenario repeatedly, with the power cut one step later each time.
 #[test]
 fn a_rewritten_message_survives_a_power_cut_at_any_step() {
