@@ -428,7 +428,7 @@ impl DeliveryAttempt {
     ) {
         match (kind, refusal) {
             // The recipients that a report has arrived for are marked, and the others reported.
-            (DeliveryKind::FailureReport(_), Refusal::Arrived) => {
+            (DeliveryKind::FailureReport(_) | DeliveryKind::SuccessReport(_), Refusal::Arrived) => {
                 joint_reports::report_refused(&mut self.round, Instant::START, cx);
                 self.stage = Stage::Choose;
             }
@@ -469,10 +469,11 @@ impl DeliveryAttempt {
     /// Defers a local delivery to a later round.
     fn defer(&mut self, kind: DeliveryKind) {
         match kind {
-            DeliveryKind::Message(bit, _)
-            | DeliveryKind::Forward(bit)
-            | DeliveryKind::SuccessReport(bit) => self.round.defer(1 << bit),
+            DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit) => {
+                self.round.defer(1 << bit)
+            }
             DeliveryKind::FailureReport(_) => self.round.defer_failed(),
+            DeliveryKind::SuccessReport(_) => self.round.defer_succeeded(),
             DeliveryKind::DelayReport => self.round.defer_delay_report(),
             DeliveryKind::Notice => self.notice = Some(Notice::Deferred),
             DeliveryKind::Replacement => unreachable!("its recipients are settled"),

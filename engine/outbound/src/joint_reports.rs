@@ -5,7 +5,8 @@
 //! the message have been tried. Then the attempt of one entry *joins* the others: it writes the
 //! report about the failed recipients of all of them. A report of a delay joins all entries of the
 //! message that wait too. If this machine has no space for the message, its report is due at once,
-//! and joins only the entries that wait for space.
+//! and joins only the entries that wait for space. A report of success names the recipients of one
+//! entry. They usually succeed together, and no other entry is waited for.
 //!
 //! ```text
 //!   entry A: tried, bob fails ──▸ waits ────────────────────────────▸ is marked, removed
@@ -18,11 +19,11 @@
 //! Invariants:
 //! - Failures that wait are only in memory, and their recipients are not marked. If the power
 //!   fails, they are tried again.
-//! - A failure report has an origin for each recipient that it names, in the recipient's own entry
-//!   (`arrivals`). A delay report has one for each entry. The store notes all these origins
-//!   together with the report. An attempt that finds the note of a recipient marks the recipient,
-//!   and neither tries nor reports it again. So each recipient is reported once, whenever the power
-//!   fails.
+//! - A failure or success report has an origin for each recipient that it names, in the recipient's
+//!   own entry (`arrivals`). A delay report has one for each entry. The store notes all these
+//!   origins together with the report. An attempt that finds the note of a recipient marks the
+//!   recipient, and neither tries nor reports it again. So each recipient is reported once,
+//!   whenever the power fails.
 //! - An entry that is joined is [`State::Claimed`] until the report is stored or refused, so no
 //!   attempt has it. Then it is [`State::Reported`], so its next attempt marks its recipients.
 //! - An entry that an administrator changes is no longer joined.
@@ -155,6 +156,23 @@ pub(super) fn next_step(
     ReportStep::Report
 }
 
+/// Takes the recipients with these bits, which have the message, into a success report. Those about
+/// which the sender wants none, or has one, need no report.
+pub(super) fn take_successes(
+    entry: &Entry,
+    unreported: u16,
+    round: &mut Round,
+    cx: &AttemptCx<'_, '_>,
+) {
+    let is_due = |bit: &u8| {
+        entry.wants_report(*bit, ReportKind::Delivered, cx)
+            && !has_arrived(DeliveryKind::SuccessReport(*bit), cx)
+    };
+    let succeeded = bits(unreported).filter(is_due).fold(0, |set, bit| set | 1 << bit);
+    bits(unreported & !succeeded).for_each(|bit| round.reported(bit));
+    round.set_succeeded(succeeded);
+}
+
 /// Joins the other entries of the message that have failures, as far as one report can name them.
 fn join_failed(mark: MessageMark, round: &mut Round, cx: &mut AttemptCx<'_, '_>) {
     let own = round.failed().len();
@@ -263,6 +281,11 @@ pub(super) fn other_origins(
     if let DeliveryKind::FailureReport(first) = kind {
         for bit in round.failed_bits().into_iter().filter(|bit| *bit != first) {
             origins.push(of(DeliveryKind::FailureReport(bit), cx.place)?);
+        }
+    }
+    if let DeliveryKind::SuccessReport(first) = kind {
+        for bit in bits(round.succeeded()).filter(|bit| *bit != first) {
+            origins.push(of(DeliveryKind::SuccessReport(bit), cx.place)?);
         }
     }
     for JoinedEntry { place, recipients, .. } in round.joined() {

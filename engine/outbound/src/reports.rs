@@ -2,13 +2,13 @@
 //! or that delivery is delayed.
 //!
 //! A failure report is about all recipients of a message that fail together, and a delay report
-//! about all that do not have the message yet (`joint_reports`). A success report is about one
-//! recipient. A failure or success report has an origin for each recipient, and a delay report one
-//! for each entry (`arrivals`). So each is delivered only once. Reports go into the inbox of the
-//! account that sent the message, whichever of its addresses is the reverse path. A report about a
-//! forwarded message goes to the sender, if the sender is authenticated. Otherwise it goes into the
-//! inbox of the account that forwards the message. That account also gets the reports about
-//! bounces, which have no sender (`forwarding`).
+//! about all that do not have the message yet (`joint_reports`). A success report is about all
+//! recipients of an entry that have it. A failure or success report has an origin for each
+//! recipient, and a delay report one for each entry (`arrivals`). So each is delivered only once.
+//! Reports go into the inbox of the account that sent the message, whichever of its addresses is
+//! the reverse path. A report about a forwarded message goes to the sender, if the sender is
+//! authenticated. Otherwise it goes into the inbox of the account that forwards the message. That
+//! account also gets the reports about bounces, which have no sender (`forwarding`).
 //!
 //! Success is reported only if the sender asks for it. The report says that a local recipient has
 //! the message, or that a remote host that sends no reports has accepted it. If a host can report
@@ -123,29 +123,32 @@ impl ReportWriter<'_> {
         self.entry.of_message(record).get(usize::from(bit)).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// The success report: that a local recipient has the message, or that a remote host has it.
-    pub(super) fn arrival_report(
+    /// The success report: that local recipients have the message, or that a remote host has it.
+    /// The recipients of an entry are at one domain. `first`: the first of them.
+    pub(super) fn success_report(
         &self,
-        bit: u8,
+        first: u8,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<Vec<u8>, Refusal> {
-        let taken = self.round.taken(bit);
-        let reply = taken.map(|taken| &taken.reply);
-        let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
-        let is_here = cx.parts.directory.has_domain_of(self.entry.address(bit));
+        let is_here = cx.parts.directory.has_domain_of(self.entry.address(first));
         let (kind, status, words) = if is_here {
-            (ReportKind::Delivered, DELIVERED, "the message is in the mailbox".to_string())
+            (ReportKind::Delivered, DELIVERED, "the message is in the mailbox")
         } else {
-            (ReportKind::Relayed, RELAYED, "the other server accepted the message".to_string())
+            (ReportKind::Relayed, RELAYED, "the other server accepted the message")
         };
+        let mut all = Vec::new();
+        for bit in bits(self.round.succeeded()) {
+            let taken = self.round.taken(bit);
+            all.push(ReportedRecipient {
+                recipient: self.recipient(bit)?,
+                status,
+                words: words.to_string(),
+                host: taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string),
+                reply: taken.map(|taken| &taken.reply),
+            });
+        }
         let mut text = Vec::new();
-        self.write(
-            kind,
-            &[ReportedRecipient { recipient: self.recipient(bit)?, status, words, host, reply }],
-            Returned::Header,
-            cx,
-            &mut text,
-        )?;
+        self.write(kind, &all, Returned::Header, cx, &mut text)?;
         Ok(text)
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Round {
     report_due: Option<Instant>,
     /// Other entries of the message that the report under way is about.
     joined: Vec<JoinedEntry>,
+    /// The bits of the recipients that the success report under way names.
+    succeeded: u16,
     /// Remote recipients that must be reported as successful. Their hosts have accepted the message
     /// since the core began to serve.
     taken: Vec<(u8, Acceptance)>,
@@ -104,7 +106,9 @@ impl Round {
             DeliveryKind::FailureReport(_) => {
                 core::mem::take(&mut self.failed).iter().for_each(|(bit, _)| self.reported(*bit));
             }
-            DeliveryKind::SuccessReport(bit) => self.reported(bit),
+            DeliveryKind::SuccessReport(_) => {
+                bits(core::mem::take(&mut self.succeeded)).for_each(|bit| self.reported(bit));
+            }
             // The caller marks the recipients that the replacement is for.
             DeliveryKind::Replacement => self.to_rewrite.clear(),
             DeliveryKind::DelayReport => self.to_mark.delay_reported(),
@@ -203,6 +207,21 @@ impl Round {
     pub(super) fn defer_failed(&mut self) {
         self.failed_bits().into_iter().for_each(|bit| self.defer |= 1 << bit);
         self.failed.clear();
+    }
+
+    /// Sets the recipients that the success report under way names.
+    pub(super) fn set_succeeded(&mut self, recipients: u16) {
+        self.succeeded = recipients;
+    }
+
+    /// The bits of these recipients.
+    pub(super) fn succeeded(&self) -> u16 {
+        self.succeeded
+    }
+
+    /// Defers these recipients, and the report about them, to a later round.
+    pub(super) fn defer_succeeded(&mut self) {
+        self.defer |= core::mem::take(&mut self.succeeded);
     }
 
     /// Defers the delay report to a later round.

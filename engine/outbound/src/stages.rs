@@ -65,7 +65,7 @@ pub(super) enum DeliveryKind {
     Replacement,
     /// The report about all recipients that do not get the message. This is the first of them.
     FailureReport(u8),
-    /// The report that a recipient, or the recipient's host, has the message.
+    /// The report that recipients, or their hosts, have the message. This is the first of them.
     SuccessReport(u8),
     /// The report that delivery is delayed, about all recipients that wait.
     DelayReport,

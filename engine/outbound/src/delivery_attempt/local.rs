@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use message::RequiredForm;
-use relay::report::ReportKind;
 use store::{AccountId, Recipient, Refusal};
 
 use crate::attempt_context::AttemptCx;
@@ -29,10 +28,6 @@ impl DeliveryAttempt {
         kind: DeliveryKind,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<StepResult, Refusal> {
-        if self.is_unwanted_report(kind, cx) {
-            self.delivered_locally(kind, cx);
-            return Ok(StepResult::GoesOn);
-        }
         let (recipient, above) = self.destination(kind, cx)?;
         let once = Some(kind.origin(cx)?);
         self.delivery.begin(Recipient { once, ..recipient }, cx)?;
@@ -90,8 +85,8 @@ impl DeliveryAttempt {
                 let (report, end) = self.reports().report(cx)?;
                 Ok((report, end.map_or(FollowingContent::Nothing, FollowingContent::Message)))
             }
-            DeliveryKind::SuccessReport(bit) => {
-                Ok((self.reports().arrival_report(bit, cx)?, FollowingContent::Nothing))
+            DeliveryKind::SuccessReport(first) => {
+                Ok((self.reports().success_report(first, cx)?, FollowingContent::Nothing))
             }
             DeliveryKind::DelayReport => {
                 Ok((self.reports().delay_report(cx)?, FollowingContent::Nothing))
@@ -114,21 +109,6 @@ impl DeliveryAttempt {
             directory.entrance(store, account)
         } else {
             Recipient::inbox(account)
-        }
-    }
-
-    /// Whether the delivery is a report that the sender does not want.
-    fn is_unwanted_report(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
-        match kind {
-            DeliveryKind::SuccessReport(bit) => {
-                !self.entry().wants_report(bit, ReportKind::Delivered, cx)
-            }
-            DeliveryKind::Message(..)
-            | DeliveryKind::Forward(_)
-            | DeliveryKind::Replacement
-            | DeliveryKind::FailureReport(_)
-            | DeliveryKind::DelayReport
-            | DeliveryKind::Notice => false,
         }
     }
 

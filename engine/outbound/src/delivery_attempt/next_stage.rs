@@ -82,8 +82,8 @@ impl DeliveryAttempt {
         if let Some(next) = self.next_of_failures(cx) {
             return next;
         }
-        if let Some(bit) = bits(self.round.not_deferred(done & !reported)).next() {
-            return Stage::BeginDelivery(DeliveryKind::SuccessReport(bit));
+        if let Some(next) = self.next_of_successes(done & !reported, cx) {
+            return next;
         }
         let DeliveryAttempt { entry: Some(entry), notes, .. } = self else {
             unreachable!("the entry was not opened")
@@ -124,6 +124,25 @@ impl DeliveryAttempt {
         } else {
             at
         }))
+    }
+
+    /// The next stage for recipients that have the message, and are not reported. `None`: none is
+    /// left, or the report is deferred.
+    fn next_of_successes(&mut self, unreported: u16, cx: &AttemptCx<'_, '_>) -> Option<Stage> {
+        let DeliveryAttempt { entry: Some(entry), round, .. } = self else {
+            unreachable!("the entry was not opened")
+        };
+        let unreported = round.not_deferred(unreported);
+        if unreported == 0 {
+            return None;
+        }
+        joint_reports::take_successes(entry, unreported, round, cx);
+        Some(match bits(round.succeeded()).next() {
+            Some(first) if round.to_mark().is_none() => {
+                Stage::BeginDelivery(DeliveryKind::SuccessReport(first))
+            }
+            _ => Stage::Choose,
+        })
     }
 
     /// The next stage for the failed recipients. `None`: there are none, or they wait.
