@@ -254,6 +254,31 @@ fn dkim_authenticates_unchanged_messages() {
     }
 }
 
+/// Bare LFs of a chunk become CRLFs. The signature of a message with CRLFs is valid then, because
+/// the text that is stored is also the text that is verified.
+#[test]
+fn dkim_verifies_the_stored_text_of_chunks_with_bare_lf() {
+    let (mut room, mut server) = serving_dmarc(44, Mood::Answers);
+    let lines = "A line. \r\n\r\n\tAnother\r\n".repeat(2000);
+    let message = message_from("ada@signed.test") + &lines;
+    let own = signed(&mut room, "signed.test", &message);
+    // The last octet of each chunk is the LF of the line end that the client adds.
+    let (first, last) = own.split_at(own.rfind("Hello.").expect("a body"));
+    let [first, last] =
+        [first, last].map(|part| part.replace("\r\n", "\n").trim_end_matches('\n').to_string());
+    let talk = &mut server.begin(&mut room, "me@fail.test");
+    for (chunk, end) in [(&first, " "), (&last, " LAST")] {
+        // The header ends with an empty line.
+        let chunk = if end == " " { format!("{chunk}\n") } else { chunk.clone() };
+        let command = format!("BDAT {}{}\r\n{chunk}", chunk.len() + 2, end.trim_end());
+        let reply = server.smtp(&mut room, talk, &command);
+        assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+    }
+    let (mailbox, above, rest) = newest(&room);
+    assert!(results(&above)[3].starts_with("dkim=pass header.d=signed.test"), "{above}");
+    assert_eq!((mailbox, rest), (INBOX, own));
+}
+
 /// A message of two megabytes, with lines that some body canonicalizations would change.
 fn large(from: &str) -> String {
     let mut message = message_from(from);
