@@ -194,8 +194,8 @@ impl PendingResponse {
         size_of::<PendingResponse>() + content
     }
 
-    /// The handler's number for the reply, if the answer is an open reply: the handler continues its
-    /// body after the head is sent.
+    /// The number that the handler has given the reply, if the answer is an open reply: the handler
+    /// continues its body after the head is sent.
     pub(crate) fn number(&self) -> Option<u64> {
         if let ResponseContent::Reply(reply) = &self.content { reply.number() } else { None }
     }

@@ -422,8 +422,8 @@ impl Net {
         (self.timers_at, self.next_timer())
     }
 
-    /// Whether the counts for steering (`cores.rs`) show no open connection, on this core and on the
-    /// cores that it steers for. Without steering, always true.
+    /// Whether the counts for steering (`cores.rs`) show no open connection, on this core and on
+    /// the cores that it steers for. Without steering, always true.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.other_cores.as_ref().is_none_or(MulticoreState::holds_nothing)

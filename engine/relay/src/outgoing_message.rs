@@ -46,8 +46,8 @@ pub struct OutgoingRecipient {
     pub address: String,
     /// The reports that the sender wants (NOTIFY).
     pub notify: Option<Notify>,
-    /// The address that the sender wrote, before it was redirected (ORCPT): a type, such as `rfc822`
-    /// or `utf-8`, then `;` and the address in ASCII.
+    /// The address that the sender wrote, before it was redirected (ORCPT): a type, such as
+    /// `rfc822` or `utf-8`, then `;` and the address in ASCII.
     pub original: Option<String>,
 }
 

@@ -47,80 +47,57 @@ const BROWSING: &[&str] = &[
 /// The script that reads the messages of CPython's own tests of mail parsing.
 const CORPUS: &str = "tests/webmail_corpus.py";
 
-/// Packages that are unpacked without installation, and the scripts that need them.
-const UNPACKED: &[(Unpacked, &[&str])] = &[
+/// Packages that are unpacked without installation: the name of the folder, the packages, the files
+/// of them that are kept, and the scripts that need them.
+const UNPACKED: &[(&str, &str, &str, &[&str])] = &[
     (
-        Unpacked {
-            name: "python-messages",
-            packages: "libpython3.11-testsuite",
-            kept: "usr/lib/python3*/test/test_email/data/*",
-        },
+        "python-messages",
+        "libpython3.11-testsuite",
+        "usr/lib/python3*/test/test_email/data/*",
         &[CORPUS],
     ),
     // pyspf includes the test suite of RFC 7208's authors.
     (
-        Unpacked {
-            name: "spf",
-            packages: "python3-spf python3-yaml",
-            kept: "usr/share/doc/python3-spf/rfc7208-tests.yml.gz usr/lib/python3/dist-packages/yaml",
-        },
+        "spf",
+        "python3-spf python3-yaml",
+        "usr/share/doc/python3-spf/rfc7208-tests.yml.gz usr/lib/python3/dist-packages/yaml",
         &["tests/spf.py"],
     ),
-    (NSD, &["tests/dns.py", RELAY, FILTER, ATTACKS]),
+    (NSD.name, NSD.packages, NSD.kept, &["tests/dns.py", RELAY, FILTER, ATTACKS]),
     (
-        Unpacked {
-            name: "unbound",
-            packages: "unbound ldnsutils libldns3 libprotobuf-c1 libevent-2.1-7 libpython3.11",
-            kept: "*",
-        },
+        "unbound",
+        "unbound ldnsutils libldns3 libprotobuf-c1 libevent-2.1-7 libpython3.11",
+        "*",
         &[RELAY],
     ),
     (
-        Unpacked {
-            name: "dkim",
-            packages: "python3-dkim python3-authres python3-nacl python3-cffi-backend libsodium23",
-            kept: "usr/lib/python3/dist-packages/* usr/lib/x86_64-linux-gnu/libsodium.so.23*",
-        },
+        "dkim",
+        "python3-dkim python3-authres python3-nacl python3-cffi-backend libsodium23",
+        "usr/lib/python3/dist-packages/* usr/lib/x86_64-linux-gnu/libsodium.so.23*",
         &["tests/dkim.py", RELAY],
     ),
     (
-        Unpacked {
-            name: "exim",
-            packages: "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
-            kept: "*",
-        },
+        "exim",
+        "exim4-daemon-light exim4-base libgnutls-dane0 libunbound8 libidn12 libevent-2.1-7",
+        "*",
         &[RELAY],
     ),
     // Sendmail's configuration is written with m4.
     (
-        Unpacked {
-            name: "sendmail",
-            packages: "sendmail-bin sendmail-base sendmail-cf libwrap0 liblockfile1 libsasl2-2 libldap-2.5-0 libnsl2 libdb5.3 m4 libsigsegv2",
-            kept: "*",
-        },
+        "sendmail",
+        "sendmail-bin sendmail-base sendmail-cf libwrap0 liblockfile1 libsasl2-2 libldap-2.5-0 libnsl2 libdb5.3 m4 libsigsegv2",
+        "*",
         &[RELAY],
     ),
+    ("opensmtpd", "opensmtpd libevent-2.1-7 libdb5.3", "*", &[RELAY]),
+    ("sasl", "libsasl2-modules libsasl2-modules-db sasl2-bin", "*", &[RELAY]),
     (
-        Unpacked { name: "opensmtpd", packages: "opensmtpd libevent-2.1-7 libdb5.3", kept: "*" },
-        &[RELAY],
-    ),
-    (
-        Unpacked {
-            name: "sasl",
-            packages: "libsasl2-modules libsasl2-modules-db sasl2-bin",
-            kept: "*",
-        },
-        &[RELAY],
-    ),
-    (
-        Unpacked {
-            name: "rspamd",
-            packages: "rspamd libluajit-5.1-2 libhyperscan5 libunwind8 libpcre2-8-0 libicu72 libsodium23 libglib2.0-0 libsqlite3-0",
-            kept: "*",
-        },
+        "rspamd",
+        "rspamd libluajit-5.1-2 libhyperscan5 libunwind8 libpcre2-8-0 libicu72 libsodium23 libglib2.0-0 libsqlite3-0",
+        "*",
         &[FILTER],
     ),
-    (POSTFIX, &[RELAY, ATTACKS]),
+    (POSTFIX.name, POSTFIX.packages, POSTFIX.kept, &[RELAY, ATTACKS]),
 ];
 /// The script that uses another project's filter as a peer.
 const FILTER: &str = "tests/filter.py";
@@ -160,8 +137,10 @@ pub(super) fn fetch(
     if script == ACCESS {
         npm::AXE.fetch(repository, stop)?;
     }
-    for (unpacked, _) in UNPACKED.iter().filter(|(_, scripts)| scripts.contains(&script)) {
-        unpacked.fetch(repository, stop)?;
+    for (name, packages, kept, scripts) in UNPACKED {
+        if scripts.contains(&script) {
+            Unpacked { name, packages, kept }.fetch(repository, stop)?;
+        }
     }
     let tools = repository.target("tools/bin");
     SMTP_SOURCE.get(repository, stop)?;
