@@ -4,9 +4,10 @@
 //! The crate writes the date of a header and the trace fields ([`Received`], [`AuthResultsWriter`],
 //! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
 //! the trace fields of earlier servers). It reads what users see: header fields ([`header`]), the
-//! parts of a message ([`structure`]), their content ([`BodyDecoder`], [`TextDecoder`]), and the
-//! line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and the
-//! file in which users download their messages ([`MboxWriter`]).
+//! parts of a message ([`structure`]) and their places on a page ([`presentation`]), their content
+//! ([`BodyDecoder`], [`TextDecoder`]), and the line of a message list ([`Summary`]). It writes the
+//! messages of users ([`compose`]), and the file in which users download their messages
+//! ([`MboxWriter`]).
 //!
 //! Invariants:
 //! - The code on the path of a message through the server does not allocate, and does not keep lent
@@ -29,9 +30,12 @@ mod charset;
 pub mod compose;
 mod date;
 pub mod header;
+mod html;
 mod mbox;
+pub mod presentation;
 mod reencode;
 mod revision;
+mod shown;
 pub mod structure;
 mod summary;
 mod text;
@@ -41,6 +45,7 @@ mod writer;
 
 pub use charset::decode_guessed;
 pub use date::{DATE_TIME_BYTES, DateTimeNow, date_time};
+pub use html::{is_blank, text_of_html};
 pub use mbox::MboxWriter;
 pub use reencode::{LongLines, Reencoder, RequiredForm};
 pub use revision::{Origin, Reviser, Revision};

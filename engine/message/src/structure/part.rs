@@ -16,6 +16,8 @@ pub const TEXT_BYTES_MAX: usize = 255;
 pub struct Part {
     /// The number of parts that contain this part: 0 for the message itself.
     pub depth: usize,
+    /// The index of the innermost part that contains this part: 0 also for the message itself.
+    parent: usize,
     /// Type and subtype in lower case, such as `text/plain`. An invalid type becomes `text/plain`
     /// (RFC 2045 section 5.2).
     pub media_type: String,
@@ -33,8 +35,7 @@ pub struct Part {
     pub content_id: Option<String>,
     /// For a `multipart/related`: the identifier of the root part (RFC 2387 section 3.2).
     pub start: Option<String>,
-    /// Whether this is a multipart that is too deep to be taken apart. Its body is treated as a
-    /// file.
+    /// Whether this is a multipart that is too deep to be taken apart.
     pub is_too_deep: bool,
     /// The byte range of the part's header in the message, with the empty line.
     pub header: Range<u64>,
@@ -83,9 +84,10 @@ pub enum Encoding {
 }
 
 impl Part {
-    pub(super) fn new(depth: usize, media_type: &str, start: u64) -> Part {
+    pub(super) fn new(depth: usize, parent: usize, media_type: &str, start: u64) -> Part {
         Part {
             depth,
+            parent,
             media_type: media_type.to_owned(),
             charset: None,
             flow: TextFlow::Fixed,
@@ -105,7 +107,7 @@ impl Part {
         Part {
             file_name: Some("rest of message.txt".to_owned()),
             disposition: Disposition::Attachment,
-            ..Part::new(1, "application/octet-stream", start)
+            ..Part::new(1, 0, "application/octet-stream", start)
         }
     }
 
@@ -130,6 +132,26 @@ impl Part {
             _ if self.content_id.is_some() && self.has_main_type("image") => false,
             _ => self.file_name.is_some() || !is_shown,
         }
+    }
+
+    /// The index of the innermost part that contains this part: 0 also for the message itself.
+    pub fn parent(&self) -> usize {
+        self.parent
+    }
+
+    /// The indices of the parts that contain this part, from the innermost to the message itself.
+    /// `parts`: the parts of the message, at least those before this part.
+    pub(crate) fn ancestors(&self, parts: &[Part]) -> impl Iterator<Item = usize> {
+        let first = (self.depth > 0).then_some(self.parent);
+        core::iter::successors(first, move |index| {
+            parts.get(*index).filter(|part| part.depth > 0).map(|part| part.parent)
+        })
+    }
+
+    /// Whether the part belongs to an attached message. `parts`: the parts of the
+    /// message, at least those before this part.
+    pub fn is_enclosed(&self, parts: &[Part]) -> bool {
+        self.ancestors(parts).any(|index| parts.get(index).is_some_and(Part::holds_message))
     }
 
     /// Whether the part is a message that is taken apart (RFC 2046 section 5.2.1). A message that
@@ -193,7 +215,13 @@ impl Part {
     }
 
     pub(super) fn content_id_arrived(&mut self, field: &Field<'_>) {
-        let identifier = field.identifiers().next().unwrap_or_else(|| field.value.trim_ascii());
+        // An identifier with spaces is not valid, but some programs write it.
+        let in_brackets = || {
+            let value = field.value.trim_ascii();
+            let value = value.strip_prefix(b"<").unwrap_or(value);
+            value.strip_suffix(b">").unwrap_or(value).trim_ascii()
+        };
+        let identifier = field.identifiers().next().unwrap_or_else(in_brackets);
         let mut text = String::new();
         charset::push_line(&mut text, &charset::decode_guessed(identifier));
         self.content_id = (!text.is_empty()).then(|| bounded(text));

@@ -37,8 +37,8 @@ pub trait Listener {
     /// [`ADDRESS_FIELD_BYTES_MAX`] if it has addresses.
     fn field_arrived(&mut self, _field: &Field<'_>) {}
 
-    /// A header has ended, and the body of its part begins. The part is the last of `parts`, and is
-    /// not a multipart. Returns whether to pass on the body.
+    /// A header has ended, and the body of its part begins. The part is the last of `parts`. Of a
+    /// multipart, the body ends before its first part. Returns whether to pass on the body.
     fn body_began(&mut self, _parts: &[Part]) -> bool {
         false
     }
@@ -334,7 +334,8 @@ impl StructureReader {
             return self.rest_began(start, listener);
         }
         assert!(self.open.len() < DEPTH_MAX, "a part beyond the depth limit is not taken apart");
-        self.structure.parts.push(Part::new(self.open.len(), default_type, start));
+        let parent = self.open.last().map_or(0, |open| open.part);
+        self.structure.parts.push(Part::new(self.open.len(), parent, default_type, start));
         self.open.push(OpenPart { part: self.structure.parts.len() - 1, boundary: None });
         self.expect = Expect::Field;
     }
@@ -438,8 +439,6 @@ impl StructureReader {
         open.boundary = boundary.filter(|_| !part.is_too_deep);
         if let Some(boundary) = &mut open.boundary {
             boundary.truncate(boundary.trim_ascii_end().len());
-            self.expect = Expect::Boundary;
-            return;
         }
         if part.holds_message() {
             self.part_began(end, "text/plain", listener);

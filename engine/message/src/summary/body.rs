@@ -4,11 +4,12 @@
 use alloc::string::String;
 
 use super::fields::{NeededField, SummaryField};
-use super::html::Html;
 use super::plain::{Hard, Plain};
 use super::snippet::Snippet;
 use crate::TextDecoder;
-use crate::structure::{Disposition, Listener, Part, StructureReader, TextFlow};
+use crate::html::{Html, HtmlPiece};
+use crate::presentation::{self, has_attachment};
+use crate::structure::{Listener, Part, StructureReader, TextFlow};
 
 /// The header fields about the body. Of a repeated field, the first one counts.
 #[derive(Default)]
@@ -97,23 +98,19 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 /// Takes the message apart.
 #[inline(never)]
 fn read_parts(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
-    let mut gathering = TextSearch { snippet, text: None, examined: 0, has_message: false };
+    let mut gathering = TextSearch { snippet, text: None };
     let mut reader = StructureReader::new();
     for field in body_fields.fields() {
         reader.bytes_arrived(field, &mut gathering);
     }
     reader.bytes_arrived(rest, &mut gathering);
-    reader.message_ended(&mut gathering).parts.iter().any(Part::is_attachment)
+    has_attachment(&reader.message_ended(&mut gathering).parts)
 }
 
 /// The search for the text while the message is taken apart.
 struct TextSearch<'a> {
     snippet: &'a mut Snippet,
     text: Option<BodyText>,
-    /// The number of parts that were examined.
-    examined: usize,
-    /// Whether one of these parts contains a message.
-    has_message: bool,
 }
 
 /// The text that is being read.
@@ -126,13 +123,9 @@ struct BodyText {
 impl Listener for TextSearch<'_> {
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        let is_wanted = self.snippet.is_empty()
-            && part.has_main_type("text")
-            && part.disposition != Disposition::Attachment;
-        // The text of an attached message is not the beginning of this one.
-        let mut new = parts.iter().skip(core::mem::replace(&mut self.examined, parts.len()));
-        self.has_message |= new.any(|part| part.media_type.starts_with("message/"));
-        self.text = (is_wanted && !self.has_message).then(|| BodyText {
+        // The source of a multipart says nothing to readers of a list.
+        let is_wanted = self.snippet.is_empty() && !part.has_main_type("multipart");
+        self.text = (is_wanted && presentation::shown_as(parts).is_some()).then(|| BodyText {
             decoder: TextDecoder::new(part),
             read: String::new(),
             html: (part.media_type == "text/html").then(Html::default),
@@ -163,7 +156,10 @@ impl Listener for TextSearch<'_> {
 impl BodyText {
     fn pass_on(&mut self, snippet: &mut Snippet) {
         match &mut self.html {
-            Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
+            Some(html) => html.text_arrived(&self.read, &mut |piece| match piece {
+                HtmlPiece::Character(c) | HtmlPiece::Preformatted(c) => snippet.push(c),
+                HtmlPiece::Gap(_) | HtmlPiece::Object => snippet.push(' '),
+            }),
             None => snippet.push_lines(&self.read),
         }
         self.read.clear();

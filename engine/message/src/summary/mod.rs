@@ -28,7 +28,6 @@
 mod body;
 mod conversation;
 mod fields;
-mod html;
 #[cfg(test)]
 pub(crate) mod oracle;
 mod plain;
@@ -44,11 +43,12 @@ use machine::UnixTime;
 use siphasher::sip::SipHasher13;
 
 use crate::header::{Address, Field, HeaderMailbox};
+use crate::shown::is_shown;
 use crate::writer::Writer;
 use fields::{NeededField, NeededFields, SummaryField};
 use plain::{Hard, Mailboxes};
 pub use short_header::{SHORT_HEADER_BYTES_MAX, shorten_header};
-use snippet::{Snippet, are_shown, is_shown};
+use snippet::{Snippet, are_shown};
 use text::TextBuffer;
 
 /// The most bytes of a summary.

@@ -7,15 +7,16 @@ use core::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
-use super::html::Html;
-use super::snippet::is_shown;
 use super::{
     ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX,
     SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX, conversation,
 };
 use crate::TextDecoder;
 use crate::header::{Address, Field, HeaderMailbox};
-use crate::structure::{Disposition, Listener, Part, StructureReader};
+use crate::html::{Html, HtmlPiece};
+use crate::presentation::{self, has_attachment};
+use crate::shown::is_shown;
+use crate::structure::{Listener, Part, StructureReader};
 
 pub(crate) fn of(beginning: &[u8]) -> Summary {
     let mut gathering = OracleParts::default();
@@ -23,7 +24,7 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     reader.bytes_arrived(beginning, &mut gathering);
     let structure = reader.message_ended(&mut gathering);
     let mut summary = gathering.summary;
-    summary.has_attachment = structure.parts.iter().any(Part::is_attachment);
+    summary.has_attachment = has_attachment(&structure.parts);
     summary.conversation =
         match [gathering.root, summary.in_reply_to].into_iter().find(|id| *id != 0) {
             Some(first) => conversation::of_answer(first),
@@ -95,12 +96,8 @@ impl Listener for OracleParts {
 
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        let is_wanted = self.snippet.is_empty()
-            && part.has_main_type("text")
-            && part.disposition != Disposition::Attachment;
-        // The text of an attached message is not the beginning of this one.
-        let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
-        self.text = (is_wanted && is_own).then(|| OracleText {
+        let is_text = presentation::shown_as(parts).is_some() && !part.has_main_type("multipart");
+        self.text = (self.snippet.is_empty() && is_text).then(|| OracleText {
             decoder: TextDecoder::new(part),
             read: String::new(),
             html: (part.media_type == "text/html").then(Html::default),
@@ -131,7 +128,10 @@ impl Listener for OracleParts {
 impl OracleText {
     fn pass_on(&mut self, snippet: &mut OracleSnippet) {
         match &mut self.html {
-            Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
+            Some(html) => html.text_arrived(&self.read, &mut |piece| match piece {
+                HtmlPiece::Character(c) | HtmlPiece::Preformatted(c) => snippet.push(c),
+                HtmlPiece::Gap(_) | HtmlPiece::Object => snippet.push(' '),
+            }),
             None => snippet.push_lines(&self.read),
         }
         self.read.clear();

@@ -2,6 +2,7 @@
 
 use super::plain::{has_double_space, is_all_printable};
 use super::text::TextBuffer;
+use crate::shown::is_shown;
 
 /// Enough space for characters of four bytes.
 const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
@@ -130,23 +131,4 @@ fn plain_bytes(bytes: &[u8]) -> usize {
         .count()
         * 16;
     whole + bytes.get(whole..).unwrap_or_default().iter().take_while(|byte| is_plain(byte)).count()
-}
-
-/// Whether a character is visible and has no effect on its neighbours. Advertisements begin their
-/// texts with invisible characters. Some senders reverse the order of characters in names.
-pub(super) fn is_shown(c: char) -> bool {
-    !c.is_control()
-        && !matches!(
-            c,
-            '\u{ad}'
-                | '\u{34f}'
-                | '\u{61c}'
-                | '\u{115f}'
-                | '\u{1160}'
-                | '\u{17b4}'
-                | '\u{17b5}'
-                | '\u{180e}'
-        )
-        && !matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        && !matches!(c, '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

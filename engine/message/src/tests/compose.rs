@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::messages::{body, meant, read, text};
 use crate::compose::{AttachedFile, Composer, Files, NewMessage, REFERENCES_MAX, Unwritable};
 use crate::header::{Address, Header, HeaderMailbox};
+use crate::structure::Disposition;
 
 fn mailbox(name: &str, address: &str) -> HeaderMailbox {
     HeaderMailbox { name: name.to_string(), address: address.to_string() }
@@ -132,7 +133,7 @@ fn files_and_html_are_written() {
     assert_eq!(text(&structure.parts[3], &[body(&message, &structure.parts[3])]), "<p>Grüße\r\n");
     for ((file, bytes), part) in files.iter().zip(&structure.parts[4..]) {
         assert_eq!(meant(&message, part), *bytes);
-        assert!(part.is_attachment());
+        assert_eq!(part.disposition, Disposition::Attachment);
         assert_eq!(
             part.file_name.as_deref().unwrap(),
             file.name.rsplit('/').next().unwrap().replace("\r\n", "  ")

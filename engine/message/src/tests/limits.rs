@@ -26,7 +26,8 @@ fn bytes_after_the_last_part_are_one_more_part() {
         let last = structure.parts.last().unwrap();
         let body = &message[last.body.start as usize..last.body.end as usize];
         assert_eq!(core::str::from_utf8(body).unwrap(), rest);
-        assert!(structure.is_cut && last.is_attachment() && last.depth == 1);
+        assert!(structure.is_cut && last.depth == 1);
+        assert_eq!(last.file_name.as_deref(), Some("rest of message.txt"));
     }
     let messages =
         "--b\r\nContent-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\nx\r\n".repeat(PARTS_MAX);
@@ -38,17 +39,18 @@ fn bytes_after_the_last_part_are_one_more_part() {
 }
 
 #[test]
-fn multipart_beyond_the_depth_limit_is_a_file() {
+fn multipart_beyond_the_depth_limit_is_not_taken_apart() {
     let level = |level: usize| {
         format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
     };
     let deep: String = (0..DEPTH_MAX).map(level).collect();
     let structure = read(format!("{deep}\r\nText\r\n").as_bytes());
-    let files: Vec<bool> = structure.parts.iter().map(Part::is_attachment).collect();
-    assert!(structure.is_cut && files[DEPTH_MAX - 1] && !files[..DEPTH_MAX - 1].contains(&true));
+    let deep_ones: Vec<bool> = structure.parts.iter().map(|part| part.is_too_deep).collect();
+    assert!(structure.is_cut && deep_ones[DEPTH_MAX - 1]);
+    assert!(!deep_ones[..DEPTH_MAX - 1].contains(&true));
     let deep: String = (0..DEPTH_MAX - 1).map(level).collect();
     let structure = read(format!("{deep}\r\nText\r\n").as_bytes());
-    assert!(!structure.is_cut && !structure.parts.iter().any(Part::is_attachment));
+    assert!(!structure.is_cut && !structure.parts.iter().any(|part| part.is_too_deep));
 }
 
 #[test]

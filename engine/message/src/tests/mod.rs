@@ -5,6 +5,7 @@ mod headers;
 mod limits;
 mod mailbox_files;
 mod messages;
+mod presentations;
 mod reencoding;
 mod revisions;
 mod short_headers;

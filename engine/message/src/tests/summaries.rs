@@ -83,7 +83,9 @@ fn snippet_is_the_first_text_with_content() {
     assert_eq!(parts("\nplain", "Content-Type: text/html\n\n<p>page"), "plain");
     assert_eq!(parts("\n  \n", "Content-Type: text/html\n\n<p>page"), "page");
     assert_eq!(parts("Content-Disposition: attachment\n\nfile", "\ntext"), "text");
-    assert_eq!(parts("Content-Type: message/rfc822\n\nSubject: x\n\ntheirs", "\nours"), "");
+    assert_eq!(parts("Content-Type: message/rfc822\n\nSubject: x\n\ntheirs", "\nours"), "ours");
+    assert_eq!(parts("Content-Type: text/calendar\n\nBEGIN:VCALENDAR", "\ntext"), "text");
+    assert_eq!(parts("\n", "Content-Type: multipart/mixed; boundary=c\n\npreamble"), "");
     let page =
         |page: &str| of(&format!("Content-Type: text/html; charset=utf-8\n\n{page}")).snippet;
     assert_eq!(
