@@ -4,9 +4,9 @@
 use std::path::Path;
 use webmail::{
     Asset, Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
-    FlashNotice, HoldTime, ListPage, ListRow, LoginPage, MailboxLink, MailboxesPage, MessageBody,
-    OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter, RenderedRow,
-    STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
+    FlashNotice, HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage,
+    MessageBody, OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter,
+    RenderedRow, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -138,7 +138,8 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         is_asked_for: false,
         is_unread: false,
         warnings: &[],
-        body: MessageBody::Folded,
+        loads: Loads::Own,
+        bodies: &[MessageBody::Folded],
         attachments: &[],
     };
     const MESSAGES: [ConversationMessage<'_>; 3] = [
@@ -149,14 +150,14 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             to: "Grace Hopper",
             date: "Fri 16:20",
             snippet: "Is it done? I would like to see it.",
-            body: MessageBody::Text(Prose("Is it done? I would like to see it.\n")),
+            bodies: &[MessageBody::Text(Prose("Is it done? I would like to see it.\n"))],
             ..FIRST
         },
         ConversationMessage {
             key: "1.7",
             date: "09:41",
             is_asked_for: true,
-            body: MessageBody::Text(Prose(TEXT)),
+            bodies: &[MessageBody::Text(Prose(TEXT))],
             attachments: &ATTACHED,
             ..FIRST
         },

@@ -7,7 +7,7 @@ use askama::Template;
 use crate::frame::PageFrame;
 use crate::prose::Prose;
 
-/// The contents of a message.
+/// A shown part of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum MessageBody<'a> {
     /// Plain text.
@@ -16,8 +16,6 @@ pub enum MessageBody<'a> {
     Html {
         /// The address of the document.
         source: &'a str,
-        /// Whether the document loads remote content.
-        loads: Loads,
         /// The address of the whole HTML part, if the document in the frame is only its beginning.
         whole: Option<&'a str>,
     },
@@ -76,8 +74,10 @@ pub struct ConversationMessage<'a> {
     pub is_unread: bool,
     /// Warnings: the sender or a link may be fraudulent, or the message is not shown in full.
     pub warnings: &'a [String],
-    /// The contents of the message.
-    pub body: MessageBody<'a>,
+    /// Whether the HTML of the message loads remote content.
+    pub loads: Loads,
+    /// The parts that are shown, in their order.
+    pub bodies: &'a [MessageBody<'a>],
     /// The attachments of the message.
     pub attachments: &'a [Attachment<'a>],
 }
@@ -90,7 +90,7 @@ impl ConversationMessage<'_> {
 
     /// Whether the page shows only one line of the message.
     fn is_line(&self) -> bool {
-        matches!(self.body, MessageBody::Folded)
+        matches!(self.bodies, [MessageBody::Folded])
     }
 }
 

@@ -17,7 +17,7 @@
 //!   have other limits.
 
 mod attachment_copy;
-mod attachments;
+pub(crate) mod attachments;
 mod changes;
 mod compose;
 mod conversation;
@@ -29,6 +29,7 @@ mod export;
 mod html_document;
 mod list;
 mod mailboxes;
+mod message_contents;
 mod open_message;
 mod password;
 mod piece_reader;
@@ -85,7 +86,7 @@ pub use draft::Draft;
 pub(crate) use html_document::{Extent, RemoteContent};
 pub use list::{ROWS_MAX, WALKED_MAX};
 pub(crate) use mailboxes::MailboxChange;
-pub use open_message::TEXT_BYTES_MAX;
+pub use message_contents::TEXT_BYTES_MAX;
 pub(crate) use password::ALREADY_CHANGED;
 pub use password::Secrets;
 pub use row_cache::RowCache;

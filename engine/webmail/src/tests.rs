@@ -1,6 +1,7 @@
 //! Tests of the pages with an HTML parser, and tests of request parsing.
 
 mod assets;
+mod attachments;
 mod embedded_images;
 mod forms;
 mod inert;
@@ -167,11 +168,14 @@ fn html_of_a_message_is_in_a_sandboxed_frame() {
     let (_, page) = pages.iter().find(|(name, _)| *name == "conversation").expect("the page");
     let html = parsed(page);
     let frames: Vec<_> = html.select(&selector("iframe")).collect();
-    assert_eq!(frames.len(), 1);
-    let frame = frames[0].value();
-    let sandbox: Vec<&str> = frame.attr("sandbox").expect("a sandbox").split(' ').collect();
-    assert_eq!(sandbox, ["allow-popups", "allow-popups-to-escape-sandbox"]);
-    assert_eq!((frame.attr("srcdoc"), frame.attr("referrerpolicy")), (None, Some("no-referrer")));
+    // One message has only HTML, and one has it among texts.
+    assert_eq!(frames.len(), 2);
+    for frame in frames.iter().map(|frame| frame.value()) {
+        let sandbox: Vec<&str> = frame.attr("sandbox").expect("a sandbox").split(' ').collect();
+        assert_eq!(sandbox, ["allow-popups", "allow-popups-to-escape-sandbox"]);
+        let others = (frame.attr("srcdoc"), frame.attr("referrerpolicy"));
+        assert_eq!(others, (None, Some("no-referrer")));
+    }
 }
 
 #[test]

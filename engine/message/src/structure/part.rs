@@ -116,24 +116,6 @@ impl Part {
         self.media_type.split('/').next() == Some(main_type)
     }
 
-    /// Whether a user would call the part an attachment: a file that is not shown as the message's
-    /// text or within it.
-    pub fn is_attachment(&self) -> bool {
-        let is_signature = matches!(
-            &*self.media_type,
-            "application/pgp-signature" | "application/pkcs7-signature"
-        );
-        if self.has_main_type("multipart") || is_signature {
-            return self.is_too_deep;
-        }
-        let is_shown = self.has_main_type("text") || self.media_type == "message/delivery-status";
-        match self.disposition {
-            Disposition::Attachment => true,
-            _ if self.content_id.is_some() && self.has_main_type("image") => false,
-            _ => self.file_name.is_some() || !is_shown,
-        }
-    }
-
     /// The index of the innermost part that contains this part: 0 also for the message itself.
     pub fn parent(&self) -> usize {
         self.parent

@@ -1,110 +1,154 @@
 //! Copies files of a draft into a new message while the draft is read. So a file is never in memory
 //! as a whole.
+//!
+//! The draft is read once for its structure. After that, only its files are read again.
 
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use message::BodyDecoder;
 use message::compose::{AttachedFile, Composer};
-use message::structure::{Listener, Part, StructureReader};
+use message::structure::{Encoding, Part, StructureReader};
 use store::{AccountId, Body, Refusal};
 
 use crate::MessageKey;
 use crate::context::JobContext;
 
-use super::attachments::name_of;
+use super::attachments::names;
+use super::piece_reader::in_store;
 
 /// Files that are being copied.
 #[derive(Debug)]
 pub(super) struct AttachmentCopy {
     draft: MessageKey,
-    /// The indices of the parts to copy.
+    /// The indices of the parts to copy, in ascending order.
     wanted: Vec<usize>,
-    offset: u32,
-    reader: StructureReader,
+    stage: CopyStage,
     composer: Composer,
-    decoder: Option<BodyDecoder>,
 }
 
-/// Writes the wanted parts while the draft is parsed.
-struct Copier<'a> {
-    wanted: &'a [usize],
-    composer: &'a mut Composer,
-    decoder: &'a mut Option<BodyDecoder>,
-    out: &'a mut Vec<u8>,
+#[derive(Debug)]
+enum CopyStage {
+    /// The structure of the draft is being read, and the next read begins at this octet.
+    Structure(StructureReader, u32),
+    /// The files are being copied: the open file, and the files after it, the last one first.
+    Files(Option<OpenFile>, Vec<DraftFile>),
+}
+
+/// A file of the draft.
+#[derive(Debug)]
+struct DraftFile {
+    name: String,
+    media_type: String,
+    encoding: Encoding,
+    place: Range<u64>,
+}
+
+/// A file that is being copied.
+#[derive(Debug)]
+struct OpenFile {
+    decoder: BodyDecoder,
+    /// The range of octets that are not read yet.
+    rest: Range<u32>,
 }
 
 impl AttachmentCopy {
     /// `composer`: the writer of the new message, after the message's own files.
-    pub(super) fn new(draft: MessageKey, wanted: Vec<usize>, composer: Composer) -> AttachmentCopy {
-        AttachmentCopy {
-            draft,
-            wanted,
-            offset: 0,
-            reader: StructureReader::new(),
-            composer,
-            decoder: None,
-        }
+    pub(super) fn new(
+        draft: MessageKey,
+        mut wanted: Vec<usize>,
+        composer: Composer,
+    ) -> AttachmentCopy {
+        wanted.sort_unstable();
+        wanted.dedup();
+        let stage = CopyStage::Structure(StructureReader::new(), 0);
+        AttachmentCopy { draft, wanted, stage, composer }
     }
 
-    /// Asks the store for the next piece of the draft. Returns false if the draft was read to its
-    /// end.
+    /// Asks the store for the next piece of the draft. Returns false if all files were copied to
+    /// `out`.
     pub(super) fn ask(
-        &self,
+        &mut self,
         account: AccountId,
         cx: &mut JobContext<'_, '_>,
+        out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
         let (mailbox, uid) = self.draft.in_store();
         let info = cx.store().message(account, mailbox, uid).ok_or(Refusal::NoSuchMessage)?;
-        if self.offset >= info.octets {
-            return Ok(false);
-        }
+        let Some(offset) = self.next_octet(info.octets, out) else { return Ok(false) };
         let continuation = cx.continuation();
-        cx.store_mut().read(account, mailbox, uid, self.offset, continuation)?;
+        cx.store_mut().read(account, mailbox, uid, offset, continuation)?;
         Ok(true)
     }
 
-    /// Parses the next piece of the draft, and appends its wanted parts to `out`.
-    pub(super) fn body_arrived(&mut self, body: &Body, out: &mut Vec<u8>) {
-        let AttachmentCopy { wanted, offset, reader, composer, decoder, .. } = self;
-        *offset = offset.saturating_add(body.bytes().len() as u32);
-        reader.bytes_arrived(body.bytes(), &mut Copier { wanted, composer, decoder, out });
+    /// The offset of the next read. `None`: all files were copied.
+    fn next_octet(&mut self, octets: u32, out: &mut Vec<u8>) -> Option<u32> {
+        loop {
+            match &mut self.stage {
+                CopyStage::Structure(_, offset) if *offset < octets => return Some(*offset),
+                CopyStage::Structure(reader, _) => {
+                    let structure = core::mem::take(reader).message_ended(&mut ());
+                    self.stage = CopyStage::Files(None, files(&structure.parts, &self.wanted));
+                }
+                CopyStage::Files(Some(open), _) if !open.rest.is_empty() => {
+                    return Some(open.rest.start);
+                }
+                CopyStage::Files(open, files) => {
+                    if let Some(mut ended) = open.take() {
+                        let mut decoded = Vec::new();
+                        ended.decoder.body_ended(&mut decoded);
+                        self.composer.bytes_arrived(&decoded, out);
+                        self.composer.file_ended(out);
+                    }
+                    let file = files.pop()?;
+                    let (name, media_type) = (&*file.name, &*file.media_type);
+                    self.composer.file_began(&AttachedFile { name, media_type }, out);
+                    *open = Some(OpenFile {
+                        decoder: BodyDecoder::new(file.encoding),
+                        rest: in_store(&file.place),
+                    });
+                }
+            }
+        }
     }
 
-    /// Ends the new message, since the draft was read to its end.
+    /// Takes the next piece of the draft, and appends the files in it to `out`.
+    pub(super) fn body_arrived(&mut self, body: &Body, out: &mut Vec<u8>) {
+        match &mut self.stage {
+            CopyStage::Structure(reader, offset) => {
+                *offset = offset.saturating_add(body.bytes().len() as u32);
+                reader.bytes_arrived(body.bytes(), &mut ());
+            }
+            CopyStage::Files(Some(open), _) => {
+                // The store may return more octets than the file has.
+                let octets = body.bytes().get(..open.rest.len()).unwrap_or(body.bytes());
+                open.rest.start = open.rest.start.saturating_add(octets.len() as u32);
+                let mut decoded = Vec::with_capacity(octets.len());
+                open.decoder.bytes_arrived(octets, &mut decoded);
+                self.composer.bytes_arrived(&decoded, out);
+            }
+            CopyStage::Files(None, _) => {}
+        }
+    }
+
+    /// Ends the new message, since all files were copied.
     pub(super) fn ended(self, out: &mut Vec<u8>) {
-        let AttachmentCopy { wanted, reader, mut composer, mut decoder, .. } = self;
-        let mut copier =
-            Copier { wanted: &wanted, composer: &mut composer, decoder: &mut decoder, out };
-        reader.message_ended(&mut copier);
-        composer.message_ended(out);
+        self.composer.message_ended(out);
     }
 }
 
-impl Listener for Copier<'_> {
-    fn body_began(&mut self, parts: &[Part]) -> bool {
-        let Some(part) = parts.last().filter(|_| self.wanted.contains(&(parts.len() - 1))) else {
-            return false;
-        };
-        self.composer.file_began(
-            &AttachedFile { name: &name_of(part), media_type: &part.media_type },
-            self.out,
-        );
-        *self.decoder = Some(BodyDecoder::new(part.encoding));
-        true
-    }
-
-    fn body_arrived(&mut self, bytes: &[u8]) {
-        let Some(decoder) = self.decoder else { return };
-        let mut decoded = Vec::with_capacity(bytes.len());
-        decoder.bytes_arrived(bytes, &mut decoded);
-        self.composer.bytes_arrived(&decoded, self.out);
-    }
-
-    fn body_ended(&mut self) {
-        let Some(mut decoder) = self.decoder.take() else { return };
-        let mut decoded = Vec::new();
-        decoder.body_ended(&mut decoded);
-        self.composer.bytes_arrived(&decoded, self.out);
-        self.composer.file_ended(self.out);
-    }
+/// The wanted files among the parts of a draft, the last one first.
+fn files(parts: &[Part], wanted: &[usize]) -> Vec<DraftFile> {
+    let mut names = names(parts);
+    let files = wanted.iter().rev().filter_map(|index| {
+        let part = parts.get(*index)?;
+        Some(DraftFile {
+            name: core::mem::take(names.get_mut(*index)?),
+            media_type: part.media_type.clone(),
+            encoding: part.encoding,
+            place: part.body.clone(),
+        })
+    });
+    files.collect()
 }

@@ -1,20 +1,60 @@
 //! The attachments of a message: their names, sizes and addresses.
 
+use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use message::structure::{Part, Structure};
+use message::presentation::Presentation;
+use message::structure::Part;
 
 use crate::conversation::Attachment;
 use crate::moments::size;
 use crate::{MessageKey, WebPage};
 
-/// The file name of a part, or a default name.
-pub(super) fn name_of(part: &Part) -> String {
-    let usual = || {
-        if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") }
-    };
-    part.file_name.clone().unwrap_or_else(usual)
+/// The file name of each part: its own or a default name. Equal names are told apart by numbers:
+/// the second `a.txt` is `a (2).txt`. So a name depends only on the parts before it.
+pub(crate) fn names(parts: &[Part]) -> Vec<String> {
+    // The highest number that each name has.
+    let mut taken: BTreeMap<String, u32> = BTreeMap::new();
+    let mut names = Vec::with_capacity(parts.len());
+    for part in parts {
+        let wanted = part.file_name.clone().unwrap_or_else(|| default_name(part));
+        let mut number = taken.get(&wanted).copied().unwrap_or(0) + 1;
+        let mut name = wanted.clone();
+        while number > 1 && {
+            name = numbered(&wanted, number);
+            taken.contains_key(&name)
+        } {
+            number += 1;
+        }
+        taken.insert(wanted, number);
+        taken.entry(name.clone()).or_insert(1);
+        names.push(name);
+    }
+    names
+}
+
+/// The file name of the last of `parts`.
+pub(super) fn last_name(parts: &[Part]) -> String {
+    names(parts).pop().unwrap_or_default()
+}
+
+fn default_name(part: &Part) -> String {
+    match &*part.media_type {
+        "message/rfc822" | "message/global" => "message.eml".into(),
+        "text/calendar" => "invite.ics".into(),
+        "text/plain" => "text.txt".into(),
+        media_type => media_type.replace('/', "."),
+    }
+}
+
+/// `a.txt` with the number 2 is `a (2).txt`.
+fn numbered(name: &str, number: u32) -> String {
+    match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
+        Some((stem, extension)) => format!("{stem} ({number}).{extension}"),
+        None => format!("{name} ({number})"),
+    }
 }
 
 /// An attachment, as text.
@@ -25,24 +65,23 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// All attachments of a message. `shown`: the index of the part that the page shows.
+    /// All files that the presentation of a message lists. `parts`: the parts of the message.
     pub(super) fn of(
-        structure: &Structure,
+        parts: &[Part],
+        presentation: &Presentation,
         key: MessageKey,
-        shown: Option<usize>,
     ) -> Vec<Attached> {
-        let attached = structure
-            .parts
-            .iter()
-            .enumerate()
-            .filter(|(index, part)| part.is_attachment() && Some(*index) != shown);
-        attached
-            .map(|(index, part)| Attached {
-                name: name_of(part),
+        let mut listed = presentation.listed().peekable();
+        let mut names = if listed.peek().is_none() { Vec::new() } else { names(parts) };
+        let attached = listed.filter_map(|index| {
+            let part = parts.get(index)?;
+            Some(Attached {
+                name: core::mem::take(names.get_mut(index)?),
                 size: size(part.body.end.saturating_sub(part.body.start)),
                 href: WebPage::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
             })
-            .collect()
+        });
+        attached.collect()
     }
 
     /// The name and the size.

@@ -16,7 +16,8 @@ use crate::moments::Moment;
 use crate::step::{JobProgress, why};
 use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 
-use super::open_message::{MessageContents, OpenMessage};
+use super::message_contents::MessageContents;
+use super::open_message::{OpenMessage, QuotedMessage};
 use super::undo_send::flash_if_sending;
 
 /// A compose page that is being prepared.
@@ -97,23 +98,17 @@ impl ComposeJob {
             .map_or_else(String::new, |known| known.address().to_string());
         let beginning = match &mut self.opening {
             None => InitialFields::default(),
-            Some(opening) => match opening.contents() {
+            Some(opening) => match opening.quoted() {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
-                Ok((contents, info, files)) => {
-                    let beginning = InitialFields::of(
-                        self.start,
-                        contents,
-                        &Moment::of(info.internal_date).in_words(),
-                        &own,
-                    );
-                    let files =
-                        if let ComposeStart::Draft { .. } | ComposeStart::Forward(_) = self.start {
-                            files
-                        } else {
-                            Vec::new()
-                        };
-                    let error = contents.has_more_people.then_some(MORE_PEOPLE);
-                    InitialFields { files, error, ..beginning }
+                Ok(mut message) => {
+                    let files = core::mem::take(&mut message.files);
+                    let beginning = InitialFields::of(self.start, message, &own);
+                    let is_with_files =
+                        matches!(self.start, ComposeStart::Draft { .. } | ComposeStart::Forward(_));
+                    InitialFields {
+                        files: if is_with_files { files } else { Vec::new() },
+                        ..beginning
+                    }
                 }
             },
         };
@@ -178,8 +173,11 @@ fn source(start: ComposeStart) -> Option<MessageKey> {
 }
 
 impl InitialFields {
-    /// The initial fields for a start from the message `contents`. `own`: the user's address.
-    fn of(start: ComposeStart, contents: &MessageContents, date: &str, own: &str) -> InitialFields {
+    /// The initial fields for a start from `message`. `own`: the user's address.
+    fn of(start: ComposeStart, message: QuotedMessage<'_>, own: &str) -> InitialFields {
+        let QuotedMessage { contents, text, info, .. } = message;
+        let date = &Moment::of(info.internal_date).in_words();
+        let error = contents.has_more_people.then_some(MORE_PEOPLE);
         let subject = contents.subject.as_deref().unwrap_or_default();
         let author = contents.from.iter();
         match start {
@@ -189,7 +187,8 @@ impl InitialFields {
                 cc: listed(contents.cc.iter()),
                 bcc: listed(contents.bcc.iter()),
                 subject: subject.into(),
-                text: contents.text.clone(),
+                text,
+                error,
                 ..InitialFields::default()
             },
             ComposeStart::Forward(_) => InitialFields {
@@ -198,8 +197,9 @@ impl InitialFields {
                     "\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {subject}\nTo: {}\n\n{}",
                     listed(author),
                     listed(contents.to.iter()),
-                    contents.text
+                    text
                 ),
+                error,
                 ..InitialFields::default()
             },
             ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
@@ -222,7 +222,8 @@ impl InitialFields {
                     },
                     bcc: String::new(),
                     subject: prefixed("Re: ", subject),
-                    text: quoted(contents, date),
+                    text: quoted(contents, &text, date),
+                    error,
                     ..InitialFields::default()
                 }
             }
@@ -230,12 +231,12 @@ impl InitialFields {
     }
 }
 
-fn quoted(contents: &MessageContents, date: &str) -> String {
+fn quoted(contents: &MessageContents, shown: &str, date: &str) -> String {
     let no_author = HeaderMailbox::default();
     let from = contents.from.as_ref().unwrap_or(&no_author);
     let name = if from.name.is_empty() { &from.address } else { &from.name };
     let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
-    for line in contents.text.trim_end().lines() {
+    for line in shown.trim_end().lines() {
         text.push_str(if line.starts_with('>') { ">" } else { "> " });
         text.push_str(line);
         text.push('\n');

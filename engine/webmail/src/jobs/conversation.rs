@@ -23,7 +23,7 @@ use store::{
 
 use crate::answer;
 use crate::context::JobContext;
-use crate::conversation::{Attachment, ConversationMessage, ConversationPage, MessageBody};
+use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
 use crate::step::{JobProgress, why};
@@ -166,8 +166,10 @@ impl ConversationJob {
         entries.sort_by_key(|entry| moment(&entry.info));
         let attachments: Vec<Vec<Attachment<'_>>> =
             entries.iter().map(ConversationEntry::attachments).collect();
+        let bodies: Vec<Vec<MessageBody<'_>>> =
+            entries.iter().map(ConversationEntry::bodies).collect();
         let times: Vec<[String; 2]> = entries.iter().map(ConversationEntry::times).collect();
-        let words = attachments.iter().zip(&times);
+        let words = attachments.iter().zip(&bodies).zip(&times);
         let messages: Vec<ConversationMessage<'_>> =
             entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
         let (mailbox, _) = key.in_store();
@@ -268,6 +270,10 @@ impl ConversationEntry<'_> {
         self.shown.as_ref().map_or_else(|_| Vec::new(), ShownMessage::attachments)
     }
 
+    fn bodies(&self) -> Vec<MessageBody<'_>> {
+        self.shown.as_ref().map_or_else(|_| [MessageBody::Folded].into(), ShownMessage::bodies)
+    }
+
     /// The time in words, and the exact time.
     fn times(&self) -> [String; 2] {
         let moment = Moment::of(self.info.internal_date);
@@ -278,7 +284,10 @@ impl ConversationEntry<'_> {
     fn message<'a>(
         &'a self,
         opened: MessageKey,
-        (attachments, [date, moment]): (&'a Vec<Attachment<'a>>, &'a [String; 2]),
+        ((attachments, bodies), [date, moment]): (
+            (&'a Vec<Attachment<'a>>, &'a Vec<MessageBody<'a>>),
+            &'a [String; 2],
+        ),
     ) -> ConversationMessage<'a> {
         let is_starred = self.info.flags.contains(Flags::FLAGGED);
         match &self.shown {
@@ -295,7 +304,8 @@ impl ConversationEntry<'_> {
                 is_asked_for: self.key == opened,
                 is_unread: !self.info.flags.contains(Flags::SEEN),
                 warnings: &shown.warnings,
-                body: shown.body(),
+                loads: shown.loads,
+                bodies,
                 attachments,
             },
             Err(line) => {
@@ -313,7 +323,8 @@ impl ConversationEntry<'_> {
                     is_asked_for: false,
                     is_unread: row.is_unread,
                     warnings: &[],
-                    body: MessageBody::Folded,
+                    loads: Loads::Own,
+                    bodies,
                     attachments,
                 }
             }

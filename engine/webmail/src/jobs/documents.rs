@@ -22,7 +22,7 @@ use crate::step::{JobProgress, why};
 use crate::stream::{PIECE_BYTES, StreamStage};
 use crate::{MessageKey, WebPage};
 
-use super::attachments::name_of;
+use super::attachments::last_name;
 use super::piece_reader::Pieces;
 
 /// The number of bytes after which no more chunks are read for a source page. The page shows the
@@ -62,7 +62,8 @@ const DELIMITER_BYTES_MAX: usize = 512;
 struct Extracted {
     wanted: Option<usize>,
     decoder: Option<BodyDecoder>,
-    part: Option<Part>,
+    /// The name of the wanted part, if the part was found.
+    name: Option<String>,
     bytes: Vec<u8>,
     /// The number of bytes that were sent before `bytes`.
     bytes_sent: u64,
@@ -147,7 +148,7 @@ impl DocumentJob {
             self.extracted.message_within_ended(&structure.parts);
             self.has_ended = true;
         }
-        let is_file = match (self.document, &self.extracted.part, self.pieces.refused) {
+        let is_file = match (self.document, &self.extracted.name, self.pieces.refused) {
             (DocumentKind::Message | DocumentKind::Part(_), _, Some(_)) => {
                 self.sent == StreamStage::Begun
             }
@@ -168,9 +169,9 @@ impl DocumentJob {
             None => is_over.then_some(ReplyEnd::Whole),
         };
         let (extracted, key, octets) = (&self.extracted, self.pieces.key, self.pieces.octets);
-        self.sent.next(bytes, end, || match &extracted.part {
-            Some(part) => Title::File {
-                name: name_of(part),
+        self.sent.next(bytes, end, || match &extracted.name {
+            Some(name) => Title::File {
+                name: name.clone(),
                 media_type: "application/octet-stream",
                 length: None,
             },
@@ -236,9 +237,7 @@ impl Extracted {
         };
         let end = if has_ended { within(part.body.end) } else { octets.len() };
         self.bytes.extend_from_slice(octets.get(within(part.body.start)..end).unwrap_or_default());
-        if self.part.is_none() {
-            self.part = Some(part.clone());
-        }
+        self.message_was_found(parts);
     }
 
     /// Cuts the bytes off at the end of the wanted attached message. That end is known when all
@@ -247,7 +246,15 @@ impl Extracted {
         if let Some(part) = self.message_within(parts) {
             let left = (part.body.end - part.body.start).saturating_sub(self.bytes_sent);
             self.bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            self.part = Some(part.clone());
+            self.message_was_found(parts);
+        }
+    }
+
+    /// Keeps the name of the wanted attached message.
+    fn message_was_found(&mut self, parts: &[Part]) {
+        if self.name.is_none() {
+            let until = self.wanted.and_then(|index| parts.get(..=index));
+            self.name = until.map(last_name);
         }
     }
 }
@@ -259,7 +266,7 @@ impl Listener for Extracted {
             return false;
         }
         self.decoder = Some(BodyDecoder::new(part.encoding));
-        self.part = Some(part.clone());
+        self.name = Some(last_name(parts));
         true
     }
 

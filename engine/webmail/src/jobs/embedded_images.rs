@@ -38,10 +38,20 @@ const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 /// The longest reference with its delimiter, in bytes.
 const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
 
-/// The media types that count as images. SVG is left out, since mail rarely embeds it, although its
-/// scripts would not run.
-const TYPES: [&str; 6] =
-    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
+/// The media types that count as images, as parts declare them and as the document has them. SVG is
+/// left out, since mail rarely embeds it, although its scripts would not run.
+const TYPES: [(&str, &str); 10] = [
+    ("image/png", "image/png"),
+    ("image/jpeg", "image/jpeg"),
+    ("image/gif", "image/gif"),
+    ("image/webp", "image/webp"),
+    ("image/avif", "image/avif"),
+    ("image/bmp", "image/bmp"),
+    ("image/jpg", "image/jpeg"),
+    ("image/pjpeg", "image/jpeg"),
+    ("image/x-png", "image/png"),
+    ("image/x-ms-bmp", "image/bmp"),
+];
 
 /// A document while it is sent, and its images.
 #[derive(Debug)]
@@ -59,6 +69,8 @@ pub(crate) struct ImageEmbedder {
 /// An image, and its place in the message.
 #[derive(Clone, Debug)]
 struct EmbeddedImage {
+    /// The index of the image's part.
+    part: usize,
     id: String,
     media_type: &'static str,
     encoding: Encoding,
@@ -77,9 +89,9 @@ struct ImageWriter {
 impl ImageEmbedder {
     /// The embedder for the document of a message with these parts.
     pub(crate) fn of(parts: &[Part]) -> ImageEmbedder {
-        let known = parts.iter().filter_map(EmbeddedImage::of).take(IMAGES_MAX).collect();
+        let known = (0..parts.len()).filter_map(|part| EmbeddedImage::of(part, parts));
         ImageEmbedder {
-            known,
+            known: known.take(IMAGES_MAX).collect(),
             text: String::new(),
             has_ended: false,
             writing: None,
@@ -103,23 +115,17 @@ impl ImageEmbedder {
         let text = core::mem::take(&mut self.text);
         let mut rest = text.as_str();
         while let Some((before, id, after)) = next_reference(rest) {
-            let known = self
-                .known
-                .iter()
-                .find(|image| image.id == id)
-                .filter(|image| image.bytes() <= self.left);
-            if let Some(image) = known {
+            if let Some(image) = self.take(&id) {
                 out.extend_from_slice(before.as_bytes());
                 [b"data:", image.media_type.as_bytes(), b";base64,"]
                     .iter()
                     .for_each(|words| out.extend_from_slice(words));
-                self.left -= image.bytes();
                 self.writing = Some(ImageWriter {
                     decoder: BodyDecoder::new(image.encoding),
                     bytes: Vec::new(),
                 });
                 self.text.push_str(after);
-                return Some(image.place.clone());
+                return Some(image.place);
             }
             // No image has this identifier, so the reference is written unchanged. Its delimiter
             // may begin the next reference.
@@ -134,6 +140,14 @@ impl ImageEmbedder {
         out.extend_from_slice(written.as_bytes());
         self.text.push_str(kept);
         None
+    }
+
+    /// The image with this identifier, if it may still be written into the document.
+    fn take(&mut self, id: &str) -> Option<EmbeddedImage> {
+        let has_id = |image: &&EmbeddedImage| image.id == id || decoded(&image.id) == id;
+        let image = self.known.iter().find(has_id).filter(|image| image.bytes() <= self.left)?;
+        self.left -= image.bytes();
+        Some(image.clone())
     }
 
     /// Writes the next octets of the image, which are in its transfer encoding.
@@ -155,15 +169,48 @@ impl ImageEmbedder {
     }
 }
 
+/// The indices of the images that a document with this HTML draws. The HTML draws no image by the
+/// target of a link or by a comment.
+pub(crate) fn drawn_in(html: &str, parts: &[Part]) -> Vec<usize> {
+    let mut embedder = ImageEmbedder::of(parts);
+    let (mut drawn, mut is_comment, mut rest) = (Vec::new(), false, html);
+    if embedder.known.is_empty() {
+        return drawn;
+    }
+    while let Some((before, id, after)) = next_reference(rest) {
+        is_comment = match (before.rfind("<!--"), before.rfind("-->")) {
+            (None, None) => is_comment,
+            (begin, end) => begin > end,
+        };
+        if let Some(image) = embedder.take(&id).filter(|_| !is_comment && !is_target(before)) {
+            drawn.push(image.part);
+        }
+        rest = after;
+    }
+    drawn
+}
+
+/// Whether HTML ends within the attribute with the target of a link.
+fn is_target(html: &str) -> bool {
+    let html = html.trim_end_matches(['"', '\'']).trim_end();
+    let name = html.strip_suffix('=').map(str::trim_end).unwrap_or_default();
+    let start = name.rfind(|character: char| character.is_ascii_whitespace());
+    let name = name.get(start.map_or(0, |start| start + 1)..).unwrap_or_default();
+    name.eq_ignore_ascii_case("href")
+}
+
 impl EmbeddedImage {
-    /// `None`: the part is not an image that a document can refer to. An empty image shows nothing.
-    fn of(part: &Part) -> Option<EmbeddedImage> {
-        if part.body.is_empty() {
+    /// The image in the part with this index. `None`: the part is not an image that a document can
+    /// refer to. An empty image shows nothing, and an attached message has its own images.
+    fn of(index: usize, parts: &[Part]) -> Option<EmbeddedImage> {
+        let part = parts.get(index)?;
+        let declared = |(declared, _): &(&str, &str)| *declared == part.media_type;
+        let (_, media_type) = TYPES.into_iter().find(declared)?;
+        if part.body.is_empty() || part.is_enclosed(parts) {
             return None;
         }
-        let media_type = TYPES.into_iter().find(|known| *known == part.media_type)?;
         let (id, encoding, place) = (part.content_id.clone()?, part.encoding, part.body.clone());
-        Some(EmbeddedImage { id, media_type, encoding, place })
+        Some(EmbeddedImage { part: index, id, media_type, encoding, place })
     }
 
     /// The maximum number of bytes of the image in the document.
@@ -190,7 +237,7 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
     let ends = |character: char| {
         matches!(character, '"' | '\'' | '(' | ')' | '<' | '>') || character.is_ascii_whitespace()
     };
-    // The first position after an earlier colon that ends an identifier.
+    // The first position after an earlier colon that ends an identifier without quotes.
     let mut end = 0;
     for (colon, _) in html.match_indices(':') {
         let Some(start) = colon.checked_sub(3) else { continue };
@@ -199,14 +246,23 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
         let begins = |character: char| {
             matches!(character, '"' | '\'' | '=' | '(') || character.is_ascii_whitespace()
         };
-        if !is_scheme || !html.get(..start)?.chars().next_back().is_some_and(begins) {
-            continue;
-        }
+        let before = html.get(..start)?.chars().next_back().filter(|_| is_scheme);
+        let Some(before) = before.filter(|before| begins(*before)) else { continue };
         let tail = html.get(colon + 1..)?;
-        if end <= colon {
-            end = colon + 1 + tail.find(ends)?;
-        }
-        let length = end - colon - 1;
+        let length = if matches!(before, '"' | '\'') {
+            // Between quotes, an identifier may have spaces.
+            let near = tail.get(..tail.floor_char_boundary(ID_BYTES_MAX + 1)).unwrap_or(tail);
+            match near.find(before) {
+                Some(length) => length,
+                None if near.len() == tail.len() => return None,
+                None => continue,
+            }
+        } else {
+            if end <= colon {
+                end = colon + 1 + tail.find(ends)?;
+            }
+            end - colon - 1
+        };
         if !(1..=ID_BYTES_MAX).contains(&length) {
             continue;
         }
@@ -218,6 +274,7 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
 
 /// Decodes a content identifier in an address to the form in a part's header (RFC 2392 section 2).
 fn decoded(id: &str) -> Cow<'_, str> {
+    let id = id.trim();
     if !id.contains(['%', '&']) {
         return Cow::Borrowed(id);
     }
@@ -240,5 +297,5 @@ fn decoded(id: &str) -> Cow<'_, str> {
             }
         }
     }
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+    Cow::Owned(String::from_utf8_lossy(&bytes).trim().into())
 }

@@ -29,8 +29,8 @@ use crate::stream::{PIECE_BYTES, StreamStage};
 use crate::{MessageKey, answer};
 
 use super::embedded_images::ImageEmbedder;
-use super::open_message::{HTML_BYTES_MAX, mailboxes};
-use super::piece_reader::Pieces;
+use super::message_contents::{HTML_BYTES_MAX, mailboxes};
+use super::piece_reader::{Pieces, in_store};
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// A beginning with at most this many bytes, including its images, is one whole reply.
@@ -310,12 +310,6 @@ impl HtmlDocument {
     fn write(&mut self, out: &mut Vec<u8>) {
         self.image = self.embedder.write(out).map(|place| in_store(&place));
     }
-}
-
-/// The range as offsets of the store. A message never has more octets than fit into u32.
-fn in_store(place: &Range<u64>) -> Range<u32> {
-    let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-    start..end
 }
 
 impl Listener for AuthorField {

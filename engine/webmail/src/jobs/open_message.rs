@@ -1,14 +1,14 @@
 //! Opens a message. It is read to its end, to show it in a conversation, to print it, or to reply
 //! to it.
 
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox};
-use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, StructureReader};
-use message::{Summary, TextDecoder};
+use message::Summary;
+use message::header::HeaderMailbox;
+use message::presentation::{Preference, Role, ShownAs};
+use message::structure::{PARTS_MAX, Part, Structure, StructureReader};
 use store::{
     AccountId, AccountInfo, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo,
     PartialMessage, Refusal,
@@ -25,25 +25,9 @@ use crate::step::{JobProgress, why};
 use crate::{MessageKey, WebPage};
 use crate::{phishing, remote_content};
 
-use super::attachments::{Attached, name_of};
+use super::attachments::{Attached, names};
+use super::message_contents::{MessageContents, PartText};
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
-
-/// The maximum number of bytes of a message's text on a page. Readers can download the rest.
-pub const TEXT_BYTES_MAX: usize = 256 * 1024;
-
-/// The maximum number of bytes of HTML on a page. Other webmails have the same limit. A browser may
-/// need minutes to lay out much longer HTML.
-pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
-
-/// The maximum number of recipients that a page names.
-const RECIPIENTS_MAX: usize = 20;
-
-/// The maximum number of mailboxes of one kind that are read from a message, in all fields
-/// together.
-const MAILBOXES_MAX: usize = ADDRESSES_MAX;
-
-/// The names of the header fields that are read.
-const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
 /// A message that is being opened.
 #[derive(Debug)]
@@ -62,35 +46,6 @@ pub(crate) struct OpenMessage {
     reader: StructureReader,
     contents: MessageContents,
     refused: Option<Refusal>,
-}
-
-/// The files of a message: the part and the name of each.
-pub(super) type AttachedFiles = Vec<(u16, String)>;
-
-/// The data that is extracted while the message is parsed.
-#[derive(Debug, Default)]
-pub(super) struct MessageContents {
-    pub(super) from: Option<HeaderMailbox>,
-    /// The mailboxes to which the author wants replies, if not `from`.
-    pub(super) reply_to: Vec<HeaderMailbox>,
-    pub(super) to: Vec<HeaderMailbox>,
-    pub(super) cc: Vec<HeaderMailbox>,
-    pub(super) bcc: Vec<HeaderMailbox>,
-    /// Whether the message may have more mailboxes of one kind than are kept.
-    pub(super) has_more_people: bool,
-    pub(super) subject: Option<String>,
-    pub(super) text: String,
-    /// Whether `text` is incomplete.
-    is_cut: bool,
-    /// Whether `page` is incomplete.
-    is_page_cut: bool,
-    decoder: Option<TextDecoder>,
-    /// The index of the first HTML part to show, and the beginning of its HTML, which is searched
-    /// for links.
-    html: Option<usize>,
-    page: String,
-    /// Whether the current part is the HTML part of `page`.
-    is_page: bool,
 }
 
 impl OpenMessage {
@@ -209,49 +164,59 @@ impl OpenMessage {
         }
     }
 
-    /// The extracted data, and the names of files by their parts. Errors: the message could not be
-    /// read. If the message has no plain text, the HTML part counts as a file. An attached message
-    /// does not count as a file, but its files count.
-    pub(super) fn contents(
-        &mut self,
-    ) -> Result<(&MessageContents, MessageInfo, AttachedFiles), Refusal> {
+    /// The message as a reply or a forwarded message quotes it. Errors: the message could not be
+    /// read.
+    pub(super) fn quoted(&mut self) -> Result<QuotedMessage<'_>, Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
         }
-        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.contents);
-        let page = self.contents.html.filter(|_| self.contents.text.is_empty());
-        let is_file = |index, part: &Part| {
-            part.is_attachment() && !part.holds_message() || page == Some(index)
+        let Structure { parts, .. } =
+            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        let contents = &self.contents;
+        let presentation = contents.presentation(&parts, Preference::Text);
+        // HTML loses its layout in a quote, so it is also a file. Files of an attached message are
+        // in that message.
+        let is_file = |role, is_listed| match role {
+            Role::Shown(ShownAs::Html) => true,
+            Role::Enclosed => false,
+            _ => is_listed,
         };
-        let attached =
-            structure.parts.iter().enumerate().filter(|(index, part)| is_file(*index, part));
-        let files =
-            attached.filter_map(|(index, part)| Some((u16::try_from(index).ok()?, name_of(part))));
-        Ok((&self.contents, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
+        let files = presentation.leaves().iter().filter(|leaf| is_file(leaf.role, leaf.is_listed));
+        let files: Vec<u16> = files.filter_map(|leaf| u16::try_from(leaf.part).ok()).collect();
+        let mut names = if files.is_empty() { Vec::new() } else { names(&parts) };
+        let mut name = |part: u16| names.get_mut(usize::from(part)).map(core::mem::take);
+        Ok(QuotedMessage {
+            contents,
+            text: contents.plain_text(&presentation),
+            info: self.info.ok_or(Refusal::NoSuchMessage)?,
+            files: files.into_iter().filter_map(|part| Some((part, name(part)?))).collect(),
+        })
     }
 
-    /// The page for printing. For an HTML message the reply is a redirect to the usual page, which
-    /// the reader can print.
+    /// The page for printing. For a message with HTML the reply is a redirect to the usual page,
+    /// which the reader can print.
     pub(super) fn on_paper(
         &mut self,
         client: &AuthenticatedClient,
         cx: &JobContext<'_, '_>,
     ) -> Reply {
-        if self.contents.html.is_some() && self.contents.text.is_empty() {
-            return answer::redirect(&WebPage::Read(self.key).to_string());
-        }
         let back = WebPage::Read(self.key).to_string();
         let key = self.key;
-        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.contents);
         let (Some(info), None) = (self.info, self.refused) else {
             return self
                 .refused
                 .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
         };
+        let Structure { parts, .. } =
+            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
         let contents = &self.contents;
+        let presentation = contents.presentation(&parts, Preference::Html);
+        if presentation.shown().any(|(_, shown_as)| shown_as == ShownAs::Html) {
+            return answer::redirect(&back);
+        }
         let no_author = HeaderMailbox::default();
         let from = contents.from.as_ref().unwrap_or(&no_author);
-        let attached = Attached::of(&structure, key, contents.html);
+        let attached = Attached::of(&parts, &presentation, key);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
         let known = cx.store().account(client.account);
         let moment = Moment::of(info.internal_date);
@@ -265,7 +230,7 @@ impl OpenMessage {
                 to: &contents.recipients(),
                 date: &moment.in_words(),
                 moment: &moment.exact(),
-                text: &contents.text,
+                text: &contents.plain_text(&presentation),
                 attachments: &names,
             }],
         })
@@ -280,18 +245,22 @@ impl OpenMessage {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
-        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.contents);
-        let contents = core::mem::take(&mut self.contents);
+        let Structure { parts, is_cut } =
+            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        let mut contents = core::mem::take(&mut self.contents);
+        let presentation = contents.presentation(&parts, Preference::Html);
+        let texts = contents.take_shown(&presentation);
         let from = contents.from.clone().unwrap_or_default();
-        let warnings = contents.warnings(&from, structure.is_cut);
+        let warnings = warnings(&from, &texts, &parts, is_cut);
+        let mut pages = texts.iter().filter(|text| text.shown_as == ShownAs::Html).peekable();
         let loads = match loaded == Some(self.key) {
+            _ if pages.peek().is_none() => Loads::Own,
             _ if is_trusted(known, &from.address, &self.verified) => Loads::Always,
             true => Loads::Once,
-            false if remote_content::is_in(&contents.page) => Loads::Nothing,
+            false if pages.any(|page| remote_content::is_in(&page.text)) => Loads::Nothing,
             false => Loads::Own,
         };
         let name = if from.name.is_empty() { &from.address } else { &from.name };
-        let html = contents.html.and_then(|part| u16::try_from(part).ok());
         Ok(ShownMessage {
             key: self.key.to_string(),
             href: WebPage::Read(self.key).to_string(),
@@ -300,18 +269,57 @@ impl OpenMessage {
             address: from.address,
             subject: contents.subject.unwrap_or_default(),
             summary: core::mem::take(&mut self.summary),
-            source: html.map(|part| WebPage::Html(self.key, part).to_string()),
-            whole: html
-                .filter(|_| contents.is_page_cut)
-                .map(|part| WebPage::Whole(self.key, part).to_string()),
-            text: contents.text,
-            page: contents.page,
+            shown: texts.into_iter().map(|text| ShownPart::of(text, self.key)).collect(),
             info,
             warnings,
             loads,
-            attached: Attached::of(&structure, self.key, contents.html),
+            attached: Attached::of(&parts, &presentation, self.key),
         })
     }
+}
+
+/// Warnings for the reader about a message that shows these texts.
+fn warnings(
+    from: &HeaderMailbox,
+    texts: &[PartText],
+    parts: &[Part],
+    is_structure_cut: bool,
+) -> Vec<String> {
+    let mut warnings = phishing::of_sender(from);
+    for text in texts {
+        let more = match text.shown_as {
+            ShownAs::Html => phishing::of_html(&text.text),
+            ShownAs::Text => phishing::of_text(&text.text),
+        };
+        let room = phishing::WARNINGS_MAX.saturating_sub(warnings.len());
+        let more: Vec<String> = more.into_iter().filter(|one| !warnings.contains(one)).collect();
+        warnings.extend(more.into_iter().take(room));
+    }
+    if texts.iter().any(|text| text.is_cut && text.shown_as == ShownAs::Text) {
+        warnings.push(
+            "This message is too long to be shown in full. Download it to read the rest.".into(),
+        );
+    }
+    if is_structure_cut && parts.len() > PARTS_MAX {
+        warnings.push("This message has too many parts to be shown in full. The rest is among the attachments.".into());
+    }
+    let is_source =
+        |text: &PartText| parts.get(text.part).is_some_and(|part| part.has_main_type("multipart"));
+    if texts.iter().any(|text| is_source(text) && !text.text.trim().is_empty()) {
+        warnings
+            .push("The format of this message is damaged, so its source is shown in part.".into());
+    }
+    warnings
+}
+
+/// A message that is replied to, forwarded, or continued.
+pub(super) struct QuotedMessage<'a> {
+    pub(super) contents: &'a MessageContents,
+    /// The shown text.
+    pub(super) text: String,
+    pub(super) info: MessageInfo,
+    /// The files: the part and the name of each.
+    pub(super) files: Vec<(u16, String)>,
 }
 
 /// The data of a message for the conversation page.
@@ -324,16 +332,46 @@ pub(super) struct ShownMessage {
     pub(super) subject: String,
     pub(super) summary: Summary,
     pub(super) info: MessageInfo,
+    /// The parts that are shown, in their order.
+    shown: Vec<ShownPart>,
+    pub(super) warnings: Vec<String>,
+    pub(super) loads: Loads,
+    attached: Vec<Attached>,
+}
+
+/// A part of a message that a page shows.
+struct ShownPart {
+    /// The text or the HTML, as far as it was read.
     text: String,
-    /// The HTML, as far as it was read.
-    page: String,
-    /// The address of the HTML, if it is shown.
-    source: Option<String>,
+    /// The addresses of HTML.
+    html: Option<HtmlLinks>,
+}
+
+/// The addresses of an HTML part.
+struct HtmlLinks {
+    source: String,
     /// The address of the whole HTML, if the page shows only its beginning.
     whole: Option<String>,
-    pub(super) warnings: Vec<String>,
-    loads: Loads,
-    attached: Vec<Attached>,
+}
+
+impl ShownPart {
+    fn of(text: PartText, key: MessageKey) -> ShownPart {
+        let part = u16::try_from(text.part).ok().filter(|_| text.shown_as == ShownAs::Html);
+        let html = part.map(|part| HtmlLinks {
+            source: WebPage::Html(key, part).to_string(),
+            whole: text.is_cut.then(|| WebPage::Whole(key, part).to_string()),
+        });
+        ShownPart { text: text.text, html }
+    }
+
+    fn body(&self) -> MessageBody<'_> {
+        match &self.html {
+            Some(HtmlLinks { source, whole }) => {
+                MessageBody::Html { source, whole: whole.as_deref() }
+            }
+            None => MessageBody::Text(Prose(&self.text)),
+        }
+    }
 }
 
 impl ShownMessage {
@@ -345,143 +383,15 @@ impl ShownMessage {
     pub(super) fn has_same_contents(&self, other: &ShownMessage) -> bool {
         let others = other.attached.iter().map(Attached::in_words);
         let has_same_files = self.attached.iter().map(Attached::in_words).eq(others);
-        has_same_files && self.text == other.text && self.page == other.page
+        has_same_files && self.texts().eq(other.texts())
     }
 
-    pub(super) fn body(&self) -> MessageBody<'_> {
-        match &self.source {
-            Some(source) => {
-                MessageBody::Html { source, loads: self.loads, whole: self.whole.as_deref() }
-            }
-            None => MessageBody::Text(Prose(&self.text)),
-        }
-    }
-}
-
-impl MessageContents {
-    /// Warnings for the reader.
-    fn warnings(&self, from: &HeaderMailbox, has_more_parts: bool) -> Vec<String> {
-        let mut warnings = phishing::of_sender(from);
-        warnings.extend(if self.html.is_some() {
-            phishing::of_html(&self.page)
-        } else {
-            phishing::of_text(&self.text)
-        });
-        if self.is_cut && self.html.is_none() {
-            warnings.push(
-                "This message is too long to be shown in full. Download it to read the rest."
-                    .into(),
-            );
-        }
-        if has_more_parts {
-            warnings
-                .push("This message has too many parts to be shown in full. The rest is among the attachments.".into());
-        }
-        warnings
+    /// The shown texts, and whether each of them is HTML.
+    fn texts(&self) -> impl Iterator<Item = (bool, &str)> {
+        self.shown.iter().map(|part| (part.html.is_some(), part.text.as_str()))
     }
 
-    /// Adds the mailboxes of a field to the mailboxes of earlier fields of the same kind.
-    fn people_arrived(
-        &mut self,
-        field: &Field<'_>,
-        kind: impl FnOnce(&mut MessageContents) -> &mut Vec<HeaderMailbox>,
-    ) {
-        let people = kind(self);
-        let room = MAILBOXES_MAX.saturating_sub(people.len());
-        people.extend(mailboxes(field).take(room));
-        let is_full = people.len() == MAILBOXES_MAX
-            || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
-        self.has_more_people |= is_full;
+    pub(super) fn bodies(&self) -> Vec<MessageBody<'_>> {
+        self.shown.iter().map(ShownPart::body).collect()
     }
-
-    fn recipients(&self) -> String {
-        let mut names = String::new();
-        let all = self.to.iter().chain(&self.cc);
-        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
-            names.push_str(if number > 0 { ", " } else { "" });
-            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
-        }
-        match all.count().saturating_sub(RECIPIENTS_MAX) {
-            0 if names.is_empty() => "undisclosed recipients".into(),
-            0 => names,
-            1 => format!("{names} and 1 other"),
-            others => format!("{names} and {others} others"),
-        }
-    }
-}
-
-impl Listener for MessageContents {
-    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
-        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-    }
-
-    fn field_arrived(&mut self, field: &Field<'_>) {
-        if field.is("From") && self.from.is_none() {
-            self.from = mailboxes(field).next();
-        } else if field.is("Reply-To") {
-            self.people_arrived(field, |contents| &mut contents.reply_to);
-        } else if field.is("To") {
-            self.people_arrived(field, |contents| &mut contents.to);
-        } else if field.is("Cc") {
-            self.people_arrived(field, |contents| &mut contents.cc);
-        } else if field.is("Bcc") {
-            self.people_arrived(field, |contents| &mut contents.bcc);
-        } else if field.is("Subject") && self.subject.is_none() {
-            self.subject = Some(field.text());
-        }
-    }
-
-    fn body_began(&mut self, parts: &[Part]) -> bool {
-        let Some(part) = parts.last() else { return false };
-        // The text of an attached message is not a part of this message's text.
-        let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
-        if !is_own || part.disposition == Disposition::Attachment || part.file_name.is_some() {
-            return false;
-        }
-        self.is_page = part.media_type == "text/html" && self.html.is_none();
-        if self.is_page {
-            self.html = Some(parts.len() - 1);
-        }
-        self.decoder =
-            (self.is_page || part.media_type == "text/plain").then(|| TextDecoder::new(part));
-        self.decoder.is_some()
-    }
-
-    fn body_arrived(&mut self, bytes: &[u8]) {
-        if let Some(decoder) = &mut self.decoder {
-            let (text, most) = if self.is_page {
-                (&mut self.page, HTML_BYTES_MAX)
-            } else {
-                (&mut self.text, TEXT_BYTES_MAX)
-            };
-            if text.len() < most {
-                decoder.bytes_arrived(bytes, text);
-            } else if self.is_page {
-                self.is_page_cut = true;
-            } else {
-                self.is_cut = true;
-            }
-        }
-    }
-
-    fn body_ended(&mut self) {
-        let Some(mut decoder) = self.decoder.take() else { return };
-        if self.is_page {
-            decoder.body_ended(&mut self.page);
-            self.is_page_cut |= self.page.len() > HTML_BYTES_MAX;
-        } else {
-            decoder.body_ended(&mut self.text);
-            if !self.text.is_empty() && !self.text.ends_with('\n') {
-                self.text.push('\n');
-            }
-        }
-    }
-}
-
-/// The mailboxes of a field.
-pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = HeaderMailbox> {
-    field.addresses().into_iter().flat_map(|address| match address {
-        Address::Mailbox(mailbox) => alloc::vec![mailbox],
-        Address::Group { mailboxes, .. } => mailboxes,
-    })
 }

@@ -1,6 +1,8 @@
 //! Reads a message one piece at a time, and keeps no octets. So a document can be sent while it is
 //! read.
 
+use core::ops::Range;
+
 use store::{AccountId, Refusal};
 
 use crate::MessageKey;
@@ -58,4 +60,10 @@ impl Pieces {
         }
         JobProgress::Waiting
     }
+}
+
+/// The range as offsets of the store. A message never has more octets than fit into u32.
+pub(super) fn in_store(place: &Range<u64>) -> Range<u32> {
+    let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+    start..end
 }

@@ -376,8 +376,8 @@ impl WriteJob {
             }
             return Ok(0);
         }
-        if let Some(attachment_copy) = self.attachment_copy.take() {
-            let is_asked = attachment_copy.ask(account, cx);
+        if let Some(mut attachment_copy) = self.attachment_copy.take() {
+            let is_asked = attachment_copy.ask(account, cx, &mut self.message);
             if is_asked == Ok(false) {
                 attachment_copy.ended(&mut self.message);
                 return Ok(0);

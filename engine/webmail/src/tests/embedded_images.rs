@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use message::structure::StructureReader;
 
-use crate::jobs::embedded_images::{IMAGES_BYTES_MAX, ImageEmbedder};
+use crate::jobs::embedded_images::{IMAGES_BYTES_MAX, ImageEmbedder, drawn_in};
 
 fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
     let parts = parts.iter().map(|(id, media_type, body)| {
@@ -48,6 +48,9 @@ fn within(html: &str) -> String {
         ("page", "text/html", "PHA+"),
         ("drawing", "image/svg+xml", "PHN2Zz4="),
         ("empty", "image/png", ""),
+        ("my logo@x", "image/x-png", "AQID"),
+        ("photo", "image/pjpeg", "BAUG"),
+        (" padded%40x ", "image/jpg", "BAUG"),
     ]);
     let whole = illustrated(&message, html, usize::MAX);
     for characters in [1, 2, 7] {
@@ -70,6 +73,11 @@ fn embedded_image_is_written_into_the_document() {
             "<p style='background: url( data:image/png;base64,AQID )'>",
         ),
         ("<td background=\"cid:a%25b&amp;c\">", "<td background=\"data:image/jpeg;base64,BAUG\">"),
+        ("<img src=\"cid:my logo@x\">", "<img src=\"data:image/png;base64,AQID\">"),
+        ("<img src='cid:my%20logo@x'>", "<img src='data:image/png;base64,AQID'>"),
+        ("<img src=cid:photo>", "<img src=data:image/jpeg;base64,BAUG>"),
+        ("<img src=\"cid:padded@x\">", "<img src=\"data:image/jpeg;base64,BAUG\">"),
+        ("<img src=\"cid:padded%2540x\">", "<img src=\"data:image/jpeg;base64,BAUG\">"),
     ] {
         assert_eq!(within(html), expected);
     }
@@ -92,6 +100,36 @@ fn other_references_stay_as_they_are() {
     ] {
         assert_eq!(within(html), html);
     }
+}
+
+#[test]
+fn images_are_drawn_if_the_html_refers_to_them() {
+    let large = "QUJD".repeat(IMAGES_BYTES_MAX / 5);
+    let message = message(&[
+        ("one@x", "image/png", "AQID"),
+        ("two@x", "image/heic", "AQID"),
+        ("three@x", "image/jpg", "AQID"),
+        ("large@x", "image/png", &large),
+    ]);
+    let mut reader = StructureReader::new();
+    reader.bytes_arrived(&message, &mut ());
+    let parts = reader.message_ended(&mut ()).parts;
+    let references = "<img src=cid:three@x><img src=\"cid:one@x\"><img src=\"cid:two@x\">";
+    for (html, drawn) in [
+        (references, &[3, 1][..]),
+        ("<p>one@x</p>", &[]),
+        ("<a href=\"cid:one@x\">one</a>", &[]),
+        ("<a HREF = cid:one@x>one</a><img src='cid:one@x'>", &[1]),
+        ("<svg><image xlink:href=\"cid:one@x\"/></svg>", &[1]),
+        ("<!-- <img src=\"cid:one@x\"> --><img src=\"cid:three@x\">", &[3]),
+        ("<!-- x --><img src=\"cid:one@x\">", &[1]),
+        ("<!-- <img src=\"cid:one@x\"> <img src=\"cid:three@x\"> -->", &[]),
+        ("<img src=\"cid:large@x\"><img src=\"cid:large@x\">", &[]),
+    ] {
+        assert_eq!(drawn_in(html, &parts), drawn, "{html}");
+    }
+    let small = illustrated(&message, references, 7);
+    assert_eq!(small.matches("data:").count(), 2, "the document has the images that are drawn");
 }
 
 /// An image with the longest identifier, at each position in a long document.

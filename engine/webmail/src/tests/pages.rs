@@ -83,28 +83,25 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: sample, size: sample, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(sample)];
-    let html = MessageBody::Html {
-        source: "/mail/html/1.7/1",
+    let html = MessageBody::Html { source: "/mail/html/1.7/1", whole: Some("/mail/whole/1.7/1") };
+    let text = MessageBody::Text(Prose(sample));
+    let bodies = [&[MessageBody::Folded][..], &[text], &[html], &[text, html, text], &[]];
+    let messages = bodies.map(|bodies| ConversationMessage {
+        key,
+        href: "/mail/box/1/7",
+        from: sample,
+        address: sample,
+        to: sample,
+        date: sample,
+        moment: sample,
+        snippet: sample,
+        is_starred: true,
+        is_asked_for: false,
+        is_unread: false,
+        warnings: &warnings,
         loads: Loads::Nothing,
-        whole: Some("/mail/whole/1.7/1"),
-    };
-    let messages = [MessageBody::Folded, MessageBody::Text(Prose(sample)), html].map(|body| {
-        ConversationMessage {
-            key,
-            href: "/mail/box/1/7",
-            from: sample,
-            address: sample,
-            to: sample,
-            date: sample,
-            moment: sample,
-            snippet: sample,
-            is_starred: true,
-            is_asked_for: false,
-            is_unread: false,
-            warnings: &warnings,
-            body,
-            attachments: &attachments,
-        }
+        bodies,
+        attachments: &attachments,
     });
     let conversation = ConversationPage {
         frame,

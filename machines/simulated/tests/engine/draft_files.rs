@@ -196,12 +196,24 @@ const SENT_ON: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Plans\
 /// A message with only an HTML part.
 const PAGE: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Page\r\nMIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>It <b>weaves</b>.</p>\r\n";
 
+/// A message with an attached message, which has a part of its own.
+const ENCLOSING: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Fwd\r\nMIME-Version: 1.0\r\n\
+    Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n\
+    Subject: Inner\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\nInner words\r\n--i--\r\n\r\n--b--\r\n";
+
 #[test]
 fn a_forwarded_message_is_sent_with_its_files() {
     for (seed, message, name, content, is_kept_before) in [
         (4, SENT_ON, " plan.pdf", "few bytes", false),
         (5, SENT_ON, " plan.pdf", "few bytes", true),
         (6, PAGE, " text.html", "<p>It <b>weaves</b>.</p>", false),
+        (
+            7,
+            ENCLOSING,
+            " message.eml",
+            "Subject: Inner\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\nInner words\r\n--i--",
+            true,
+        ),
     ] {
         let (mut room, trust) = serving(seed);
         let mut ada = Browser::new(&trust);

@@ -41,6 +41,7 @@ mod logins;
 mod lookups;
 mod loops;
 mod memory;
+mod message_parts;
 mod messages;
 mod narrow;
 mod outbound;

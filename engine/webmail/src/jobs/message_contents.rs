@@ -1,0 +1,249 @@
+//! The contents of a message, which are extracted while it is read: the fields about people and the
+//! subject, and the texts that may be shown.
+//!
+//! Invariant: the memory is bounded by [`TEXT_BYTES_MAX`] of text, [`PAGES_BYTES_MAX`] of HTML and
+//! [`MAILBOXES_MAX`] mailboxes in each kind of field, with little more. A text that finds no space
+//! is an attachment.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox};
+use message::presentation::{
+    self, Content, OTHER_TEXT_BYTES_MAX, Preference, Presentation, ShownAs,
+};
+use message::structure::{ADDRESS_FIELD_BYTES_MAX, Listener, Part};
+use message::{TextDecoder, is_blank, text_of_html};
+
+use super::embedded_images;
+
+/// The maximum number of bytes of a message's text on a page. Readers can download the rest.
+pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// The maximum number of bytes of an HTML part on a page. Other webmails have the same limit. A
+/// browser may need minutes to lay out much longer HTML.
+pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
+
+/// The maximum number of bytes of all HTML parts of a message that a page shows. An HTML part for
+/// which fewer than [`HTML_BYTES_MAX`] are left is an attachment.
+const PAGES_BYTES_MAX: usize = 256 * 1024;
+
+/// The maximum number of recipients that a page names.
+const RECIPIENTS_MAX: usize = 20;
+
+/// The maximum number of mailboxes of one kind that are read from a message, in all fields
+/// together.
+const MAILBOXES_MAX: usize = ADDRESSES_MAX;
+
+/// The names of the header fields that are read.
+const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
+
+/// The data that is extracted while the message is parsed.
+#[derive(Debug, Default)]
+pub(super) struct MessageContents {
+    pub(super) from: Option<HeaderMailbox>,
+    /// The mailboxes to which the author wants replies, if not `from`.
+    pub(super) reply_to: Vec<HeaderMailbox>,
+    pub(super) to: Vec<HeaderMailbox>,
+    pub(super) cc: Vec<HeaderMailbox>,
+    pub(super) bcc: Vec<HeaderMailbox>,
+    /// Whether the message may have more mailboxes of one kind than are kept.
+    pub(super) has_more_people: bool,
+    pub(super) subject: Option<String>,
+    /// The texts of the parts that may be shown, in the order of the parts.
+    texts: Vec<PartText>,
+    /// The decoder of the last text, while its part is being read.
+    decoder: Option<TextDecoder>,
+    /// The number of bytes after which no more of the last text is decoded.
+    room: usize,
+}
+
+/// The text of a part.
+#[derive(Debug)]
+pub(super) struct PartText {
+    pub(super) part: usize,
+    pub(super) shown_as: ShownAs,
+    /// The text or the HTML.
+    pub(super) text: String,
+    /// Whether `text` is incomplete.
+    pub(super) is_cut: bool,
+    /// Whether there is no space for this part. Nothing of it was read.
+    is_too_large: bool,
+}
+
+impl MessageContents {
+    /// The presentation of the message. `parts`: its parts, which were all read.
+    pub(super) fn presentation(&self, parts: &[Part], preference: Preference) -> Presentation {
+        let content = |part| self.text_of(part).map_or(Content::TooLarge, PartText::content);
+        let mut presentation = Presentation::of(parts, preference, content);
+        if preference == Preference::Html {
+            let pages = presentation.shown().filter(|(_, shown_as)| *shown_as == ShownAs::Html);
+            let texts = pages.filter_map(|(part, _)| self.text_of(part));
+            let drawn: Vec<usize> =
+                texts.flat_map(|text| embedded_images::drawn_in(&text.text, parts)).collect();
+            drawn.into_iter().for_each(|image| presentation.image_is_drawn(image));
+        }
+        presentation
+    }
+
+    fn text_of(&self, part: usize) -> Option<&PartText> {
+        let place = self.texts.binary_search_by_key(&part, |text| text.part);
+        place.ok().and_then(|place| self.texts.get(place))
+    }
+
+    /// Takes the texts that are shown, without blank ones beside others.
+    pub(super) fn take_shown(&mut self, presentation: &Presentation) -> Vec<PartText> {
+        let mut texts = core::mem::take(&mut self.texts);
+        texts.retain(|text| presentation.shown().any(|(part, _)| part == text.part));
+        if texts.len() > 1 {
+            texts.retain(|text| text.content() != Content::Blank);
+        }
+        texts
+    }
+
+    /// All that the presentation shows, as plain text.
+    pub(super) fn plain_text(&self, presentation: &Presentation) -> String {
+        let mut plain = String::new();
+        for (part, shown_as) in presentation.shown() {
+            let Some(text) = self.text_of(part) else { continue };
+            let before = plain.len();
+            match shown_as {
+                ShownAs::Text => plain.push_str(&text.text),
+                ShownAs::Html => plain.push_str(&text_of_html(&text.text)),
+            }
+            if plain.len() > before && !plain.ends_with('\n') {
+                plain.push('\n');
+            }
+        }
+        plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));
+        plain
+    }
+
+    /// Adds the mailboxes of a field to the mailboxes of earlier fields of the same kind.
+    fn people_arrived(
+        &mut self,
+        field: &Field<'_>,
+        kind: impl FnOnce(&mut MessageContents) -> &mut Vec<HeaderMailbox>,
+    ) {
+        let people = kind(self);
+        let room = MAILBOXES_MAX.saturating_sub(people.len());
+        people.extend(mailboxes(field).take(room));
+        let is_full = people.len() == MAILBOXES_MAX
+            || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
+        self.has_more_people |= is_full;
+    }
+
+    /// The names of the recipients, for a page.
+    pub(super) fn recipients(&self) -> String {
+        let mut names = String::new();
+        let all = self.to.iter().chain(&self.cc);
+        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
+            names.push_str(if number > 0 { ", " } else { "" });
+            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
+        }
+        match all.count().saturating_sub(RECIPIENTS_MAX) {
+            0 if names.is_empty() => "undisclosed recipients".into(),
+            0 => names,
+            1 => format!("{names} and 1 other"),
+            others => format!("{names} and {others} others"),
+        }
+    }
+}
+
+impl Listener for MessageContents {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        if field.is("From") && self.from.is_none() {
+            self.from = mailboxes(field).next();
+        } else if field.is("Reply-To") {
+            self.people_arrived(field, |contents| &mut contents.reply_to);
+        } else if field.is("To") {
+            self.people_arrived(field, |contents| &mut contents.to);
+        } else if field.is("Cc") {
+            self.people_arrived(field, |contents| &mut contents.cc);
+        } else if field.is("Bcc") {
+            self.people_arrived(field, |contents| &mut contents.bcc);
+        } else if field.is("Subject") && self.subject.is_none() {
+            self.subject = Some(field.text());
+        }
+    }
+
+    fn body_began(&mut self, parts: &[Part]) -> bool {
+        let Some(part) = parts.last() else { return false };
+        // Text before the parts of a multipart is shown only if there are no parts.
+        self.texts
+            .pop_if(|last| parts.get(last.part + 1).is_some_and(|next| next.parent() == last.part));
+        let Some(shown_as) = presentation::shown_as(parts) else { return false };
+        let is_usual = matches!(&*part.media_type, "text/plain" | "text/html")
+            || part.has_main_type("multipart");
+        let same = self.texts.iter().filter(|text| text.shown_as == shown_as);
+        let taken: usize = same.map(|text| text.text.len()).sum();
+        self.room = match shown_as {
+            ShownAs::Text if !is_usual => OTHER_TEXT_BYTES_MAX as usize,
+            ShownAs::Text => TEXT_BYTES_MAX,
+            ShownAs::Html => HTML_BYTES_MAX,
+        };
+        let left = match shown_as {
+            ShownAs::Text => TEXT_BYTES_MAX.saturating_sub(taken),
+            ShownAs::Html => PAGES_BYTES_MAX.saturating_sub(taken),
+        };
+        let is_too_large = left < if shown_as == ShownAs::Html { HTML_BYTES_MAX } else { 1 };
+        self.room = self.room.min(left);
+        self.texts.push(PartText {
+            part: parts.len() - 1,
+            shown_as,
+            text: String::new(),
+            is_cut: false,
+            is_too_large,
+        });
+        self.decoder = (!is_too_large).then(|| TextDecoder::new(part));
+        !is_too_large
+    }
+
+    fn body_arrived(&mut self, bytes: &[u8]) {
+        if let (Some(decoder), Some(text)) = (&mut self.decoder, self.texts.last_mut()) {
+            if text.text.len() < self.room {
+                decoder.bytes_arrived(bytes, &mut text.text);
+            } else {
+                text.is_cut = true;
+            }
+        }
+    }
+
+    fn body_ended(&mut self) {
+        if let (Some(mut decoder), Some(text)) = (self.decoder.take(), self.texts.last_mut()) {
+            decoder.body_ended(&mut text.text);
+            // A frame shows exactly this much of an HTML part.
+            if text.shown_as == ShownAs::Html && text.text.len() > HTML_BYTES_MAX {
+                text.is_cut = true;
+                text.text.truncate(text.text.floor_char_boundary(HTML_BYTES_MAX));
+            }
+        }
+    }
+}
+
+impl PartText {
+    fn content(&self) -> Content {
+        let is_blank = match self.shown_as {
+            ShownAs::Html => is_blank(&self.text),
+            ShownAs::Text => self.text.trim_start().is_empty(),
+        };
+        match (self.is_too_large, is_blank && !self.is_cut) {
+            (true, _) => Content::TooLarge,
+            (false, true) => Content::Blank,
+            (false, false) => Content::Visible,
+        }
+    }
+}
+
+/// The mailboxes of a field.
+pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = HeaderMailbox> {
+    field.addresses().into_iter().flat_map(|address| match address {
+        Address::Mailbox(mailbox) => alloc::vec![mailbox],
+        Address::Group { mailboxes, .. } => mailboxes,
+    })
+}
