@@ -2,9 +2,10 @@
 //!
 //! Invariants:
 //! - Each byte is examined a bounded number of times, even if many words have no end.
-//! - A broken word, or a word in an unknown charset, is shown unchanged.
+//! - A broken word is shown unchanged. A word in an unknown charset is guessed, as a body is.
 //! - White space between two words is removed. A character may be cut between two words of one
-//!   charset. Its halves are joined.
+//!   charset. Its halves are joined. In ISO-2022-JP each word is decoded alone, since each begins
+//!   and ends in ASCII (RFC 1468).
 //!
 //! The reader is more lenient than the RFC, as mail requires. Words may be too long, or next to
 //! other text without a space. They may have spaces and question marks.
@@ -15,7 +16,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use encoding_rs::{Decoder, Encoding};
+use encoding_rs::{Decoder, Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
 use crate::charset;
 use crate::transfer::base64;
@@ -99,21 +100,18 @@ impl EncodedWord {
             return ParsedWord::Endless;
         };
         let charset = charset.split(|byte| *byte == b'*').next().unwrap_or_default();
-        let known = match charset::encoding(charset) {
-            None if charset::is_ascii(charset) => Some(encoding_rs::UTF_8),
-            known => known,
-        };
         let decoded = if matches!(encoding, b'B' | b'b') {
             base64::decode_word(text)
         } else {
             Some(q_decoded(text))
         };
-        match (known, decoded) {
-            (Some(encoding), Some(bytes)) => {
-                ParsedWord::Word(EncodedWord { encoding, bytes }, rest)
-            }
-            _ => ParsedWord::Broken { length },
-        }
+        let Some(bytes) = decoded else { return ParsedWord::Broken { length } };
+        let encoding = match charset::encoding(charset) {
+            Some(encoding) => encoding,
+            None if charset::is_ascii(charset) || core::str::from_utf8(&bytes).is_ok() => UTF_8,
+            None => WINDOWS_1252,
+        };
+        ParsedWord::Word(EncodedWord { encoding, bytes }, rest)
     }
 }
 
@@ -160,7 +158,10 @@ impl DecodedText {
         if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
             self.literal(before);
         }
-        if self.open.as_ref().is_some_and(|(encoding, _)| *encoding != word.encoding) {
+        let is_other = |open: &(&'static Encoding, Decoder)| {
+            open.0 != word.encoding || word.encoding == ISO_2022_JP
+        };
+        if self.open.as_ref().is_some_and(is_other) {
             self.close();
         }
         let (_, decoder) = self.open.get_or_insert_with(|| {

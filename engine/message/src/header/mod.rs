@@ -19,8 +19,13 @@ mod lexer;
 mod parameters;
 mod unambiguous;
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+use encoding_rs::UTF_8;
+
+use crate::charset;
 
 pub use address::{ADDRESSES_MAX, Address, HeaderMailbox};
 pub use date::SentDate;
@@ -39,12 +44,12 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// `bytes`: the header. The empty line that ends it, and the bytes after it, are optional.
     pub fn new(bytes: &'a [u8]) -> Header<'a> {
-        Header { bytes }
+        Header { bytes: without_mark(bytes) }
     }
 
     /// All fields, from the first to the last.
     pub fn fields(&self) -> Fields<'a> {
-        Fields { rest: self.bytes }
+        Fields { rest: self.bytes, has_field: false }
     }
 
     /// The first field with this name.
@@ -127,6 +132,8 @@ impl<'a> Field<'a> {
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
+    /// Whether the header has any line before `rest`.
+    has_field: bool,
 }
 
 impl<'a> Iterator for Fields<'a> {
@@ -136,10 +143,15 @@ impl<'a> Iterator for Fields<'a> {
         loop {
             let field = take_field(&mut self.rest)?;
             match split_name(field) {
-                Some((name, value)) => return Some(Field { name, value }),
+                Some((name, value)) => {
+                    self.has_field = true;
+                    return Some(Field { name, value });
+                }
                 // This line separates messages in a mailbox file that once held the message. It is
                 // not a field.
-                None if is_envelope_line(field) => {}
+                None if is_envelope_line(field) => self.has_field = true,
+                // A line of a gateway, within the header.
+                None if self.has_field && is_of_gateway(field) && begins_field(self.rest) => {}
                 // The line is not a field and not empty, so the body has begun without an empty
                 // line.
                 None => self.rest = &[],
@@ -189,6 +201,64 @@ fn ends_of_name(bytes: u64) -> u64 {
 pub(crate) fn is_envelope_line(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }
+
+/// The value of a field in UTF-8, if it is in the charset of the body without saying so. `charset`:
+/// the charset of the body. Other values are returned unchanged.
+pub fn in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
+    let encoding = || charset::encoding(charset?.as_bytes());
+    if core::str::from_utf8(value).is_ok() {
+        return Cow::Borrowed(value);
+    }
+    match encoding().filter(|encoding| *encoding != UTF_8 && encoding.is_ascii_compatible()) {
+        Some(encoding) => match encoding.decode_without_bom_handling(value).0 {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        },
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// The beginning of a header without the byte order mark that some programs write before it.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
+/// Whether a line that is not a field may belong to the header. `line`: the line with the lines
+/// that continue it.
+pub(crate) fn is_of_gateway(line: &[u8]) -> bool {
+    // A line end is followed by a line that continues this one. Dashes may begin a boundary.
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    memchr::memchr(b'\n', line).is_none() && !line.starts_with(b"--")
+}
+
+/// Whether `line` begins with a usual field. A single line before such a field is a part of the
+/// header, even if it is not a field, and not the beginning of a body without an empty line.
+pub(crate) fn begins_field(line: &[u8]) -> bool {
+    const NAMES: [&[u8]; 12] = [
+        b"Bcc",
+        b"Cc",
+        b"Date",
+        b"From",
+        b"In-Reply-To",
+        b"Message-ID",
+        b"MIME-Version",
+        b"Received",
+        b"References",
+        b"Reply-To",
+        b"Subject",
+        b"To",
+    ];
+    const BEGINNINGS: [&[u8]; 6] = [b"ARC-", b"Content-", b"DKIM-", b"List-", b"Resent-", b"X-"];
+    split_name(line.get(..LINE_BYTES_EXAMINED).unwrap_or(line)).is_some_and(|(name, _)| {
+        let begins = |known: &&[u8]| {
+            name.get(..known.len()).is_some_and(|name| name.eq_ignore_ascii_case(known))
+        };
+        NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) || BEGINNINGS.iter().any(begins)
+    })
+}
+
+/// The number of bytes in which the name of a usual field ends.
+const LINE_BYTES_EXAMINED: usize = 128;
 
 /// Takes the next line and its continuation lines, without the last line end. `None` at the empty
 /// line and at the end.

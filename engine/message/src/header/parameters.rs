@@ -1,7 +1,8 @@
 //! A value with parameters: `text/plain; charset=utf-8; name*=utf-8''na%C3%AFve.txt`.
 //!
 //! The reader is lenient, as mail requires: a value without quotes may have spaces and slashes, and
-//! encoded words in place of the form of RFC 2231.
+//! encoded words in place of the form of RFC 2231, or in its sections. A semicolon after the value
+//! may be missing, or be a comma, and the value may have quotes.
 //!
 //! Invariants:
 //! - At most [`PARAMETERS_MAX`] parameters are read. Each section of a parameter counts as one.
@@ -60,6 +61,8 @@ impl Parameters {
     pub fn text(&self, name: &str) -> Option<String> {
         let mut text = String::new();
         match self.extended(name) {
+            // Some programs cut an encoded word into sections.
+            Some((bytes, None)) => text = encoded_word::decode(&bytes),
             Some((bytes, charset)) => {
                 charset::push_line(&mut text, &charset::decode(charset.as_deref(), &bytes))
             }
@@ -144,11 +147,29 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// The text before the next semicolon, without comments.
+    /// The text before the parameters, without comments and quotes.
     fn take_value(&mut self) -> &'a [u8] {
+        self.take_while(lexer::is_space);
+        if let [b'"', inside @ ..] = self.rest {
+            let length = lexer::quoted_length(inside);
+            let (quoted, rest) = inside.split_at_checked(length).unwrap_or((inside, &[]));
+            self.rest = rest.get(1..).unwrap_or_default();
+            return quoted.trim_ascii();
+        }
+        let start = self.rest;
         let value = self.take_while(|byte| byte != b';');
         let end = memchr::memchr(b'(', value).unwrap_or(value.len());
-        value.get(..end).unwrap_or_default().trim_ascii()
+        let text = value.get(..end).unwrap_or_default().trim_ascii();
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+        let (word, more) = text
+            .split_at_checked(text.iter().position(ends).unwrap_or(text.len()))
+            .unwrap_or((text, &[]));
+        if memchr::memchr(b'=', more).is_none() {
+            return text;
+        }
+        // A parameter follows without a semicolon.
+        self.rest = start.get(word.len() + 1..).unwrap_or_default();
+        word
     }
 
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {

@@ -189,6 +189,12 @@ pub fn has_attachment(parts: &[Part]) -> bool {
     })
 }
 
+/// The charset that the first text of a message declares.
+pub fn body_charset(parts: &[Part]) -> Option<&str> {
+    let mut texts = parts.iter().filter(|part| part.has_main_type("text"));
+    texts.find(|part| !part.is_enclosed(parts))?.charset.as_deref()
+}
+
 /// One alternative of several: a part with all parts in it.
 #[derive(Clone, Copy)]
 struct Alternative {

@@ -17,18 +17,21 @@
 //!
 //! The reader is more lenient than the RFC, as mail requires. Lines may end in LF alone. A
 //! multipart without an end ends with the part that contains it. A header without an empty line
-//! ends before the first line that is not a field. A multipart that is declared as encoded is taken
-//! apart too.
+//! ends before the first line that is not a field. If a usual field follows that line, the line is
+//! ignored. A byte order mark before the header is ignored, too. A multipart that is declared as
+//! encoded is taken apart too.
 //!
 //! Implements: RFC 2045, RFC 2046 section 5, RFC 2183, RFC 2387.
 
+mod listener;
 mod part;
 mod reader;
 
 use alloc::vec::Vec;
 
+pub use listener::Listener;
 pub use part::{Disposition, Encoding, Part, TEXT_BYTES_MAX, TextFlow};
-pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, StructureReader};
+pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, StructureReader};
 
 /// The most parts of a message that are taken apart. If there are more, one additional part has the
 /// rest of the message.

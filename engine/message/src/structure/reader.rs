@@ -6,9 +6,12 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use super::listener::Listener;
 use super::part::Part;
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
-use crate::header::{ADDRESSES_MAX, Field, is_envelope_line, split_name};
+use crate::header::{
+    ADDRESSES_MAX, Field, begins_field, is_envelope_line, is_of_gateway, split_name, without_mark,
+};
 
 /// The most bytes that are examined of a field without addresses.
 pub const FIELD_BYTES_MAX: usize = 8_192;
@@ -25,38 +28,6 @@ const BOUNDARY_BYTES_MAX: usize = 200;
 
 /// The longest line with a boundary: two dashes before and after it, and some white space.
 const DELIMITER_BYTES_MAX: usize = BOUNDARY_BYTES_MAX + 64;
-
-/// Receives fields and bodies while the message is read. `()` receives nothing.
-pub trait Listener {
-    /// Whether to pass on a field with this name in the header of `part`.
-    fn wants_field(&mut self, _part: &Part, _name: &[u8]) -> bool {
-        false
-    }
-
-    /// A wanted field has arrived. It is cut to [`FIELD_BYTES_MAX`] bytes, or to
-    /// [`ADDRESS_FIELD_BYTES_MAX`] if it has addresses.
-    fn field_arrived(&mut self, _field: &Field<'_>) {}
-
-    /// A header has ended, and the body of its part begins. The part is the last of `parts`. Of a
-    /// multipart, the body ends before its first part. Returns whether to pass on the body.
-    fn body_began(&mut self, _parts: &[Part]) -> bool {
-        false
-    }
-
-    /// The next bytes of the body, still encoded. The line end before a boundary, which is not part
-    /// of the body, may be among them.
-    fn body_arrived(&mut self, _bytes: &[u8]) {}
-
-    /// The body that was passed on has ended.
-    fn body_ended(&mut self) {}
-
-    /// Whether the rest of the message does not matter. `parts`: the parts that have begun.
-    fn has_enough(&self, _parts: &[Part]) -> bool {
-        false
-    }
-}
-
-impl Listener for () {}
 
 /// Takes a message apart.
 #[derive(Debug)]
@@ -80,6 +51,9 @@ pub struct StructureReader {
     field_bytes_max: usize,
     is_field_wanted: bool,
     header_facts: StructureFields,
+    /// The last line, if it is not a field, and its position. The next line decides whether it
+    /// belongs to the header or begins the body.
+    doubtful: Option<(u64, Vec<u8>)>,
 }
 
 /// The facts about the structure from the header that is being read. A repeated field counts once.
@@ -88,6 +62,8 @@ struct StructureFields {
     /// A bit for each field of [`STRUCTURAL`] that was read.
     fields: u8,
     boundary: Option<Vec<u8>>,
+    /// Whether the header has any line so far.
+    has_field: bool,
 }
 
 /// The fields that describe the structure.
@@ -135,6 +111,7 @@ impl StructureReader {
             field_bytes_max: FIELD_BYTES_MAX,
             is_field_wanted: false,
             header_facts: StructureFields::default(),
+            doubtful: None,
         };
         reader.part_began(0, "text/plain", &mut ());
         reader
@@ -180,6 +157,7 @@ impl StructureReader {
             self.line_arrived(&line, listener);
         }
         let end = self.line_start + self.line_length;
+        self.doubtful_line_is_of_body(listener);
         if self.expect == Expect::Field {
             self.header_ended(end, listener);
         }
@@ -284,11 +262,15 @@ impl StructureReader {
         // The line end before a boundary belongs to the boundary (RFC 2046 section 5.1.1).
         let end = self.line_start.saturating_sub(self.line_end_length);
         if self.expect == Expect::Field {
-            self.header_ended(end, listener);
+            let has_body = self.doubtful.is_some();
+            self.doubtful_line_is_of_body(listener);
+            if !has_body {
+                self.header_ended(end, listener);
+            }
             if self.open.get(level).is_none_or(|open| open.boundary.is_none()) {
                 // The part with this header was the last that is taken apart. The rest of the
                 // message begins with this line.
-                if let Some(rest) = self.structure.parts.last_mut() {
+                if let Some(rest) = self.structure.parts.last_mut().filter(|_| !has_body) {
                     *rest = Part::rest(self.line_start);
                 }
                 return self.text_arrived(line, listener);
@@ -360,14 +342,25 @@ impl StructureReader {
     }
 
     fn header_line_arrived(&mut self, line: &[u8], listener: &mut impl Listener) {
+        if self.doubtful.is_some() && !begins_field(line) {
+            self.doubtful_line_is_of_body(listener);
+            return self.line_arrived(line, listener);
+        }
+        self.doubtful = None;
+        let line = match without_mark(line) {
+            unmarked if self.line_start == 0 && split_name(unmarked).is_some() => unmarked,
+            _ => line,
+        };
         let line = line.get(..self.header_line_bytes_max(line)).unwrap_or(line);
         let is_empty = matches!(line, b"\n" | b"\r\n" | b"\r" | b"");
         if is_empty {
             self.header_ended(self.line_start + line.len() as u64, listener);
         } else if matches!(line, [b' ' | b'\t', ..]) {
+            self.header_facts.has_field = true;
             self.push_field(line);
         } else if let Some((name, _)) = split_name(line) {
             self.field_ended(listener);
+            self.header_facts.has_field = true;
             let part = self.open.last().and_then(|open| self.structure.parts.get(open.part));
             self.is_field_wanted = part
                 .is_some_and(|part| describes_structure(name) || listener.wants_field(part, name));
@@ -376,10 +369,24 @@ impl StructureReader {
         } else if is_envelope_line(line) {
             // A continuation of this line does not belong to a field.
             self.field_ended(listener);
+            self.header_facts.has_field = true;
+        } else if self.header_facts.has_field && is_of_gateway(line) {
+            self.field_ended(listener);
+            self.doubtful = Some((self.line_start, line.to_vec()));
         } else {
             // The line is not a field and not empty, so the body has begun without an empty line.
             self.header_ended(self.line_start, listener);
             self.line_arrived(line, listener);
+        }
+    }
+
+    /// The doubtful line, if there is one, begins the body.
+    fn doubtful_line_is_of_body(&mut self, listener: &mut impl Listener) {
+        if let Some((start, line)) = self.doubtful.take() {
+            let now = mem::replace(&mut self.line_start, start);
+            self.header_ended(start, listener);
+            self.line_arrived(&line, listener);
+            self.line_start = now;
         }
     }
 

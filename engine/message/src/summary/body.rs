@@ -8,7 +8,7 @@ use super::plain::{Hard, Plain};
 use super::snippet::Snippet;
 use crate::TextDecoder;
 use crate::html::{Html, HtmlPiece};
-use crate::presentation::{self, has_attachment};
+use crate::presentation::{self, body_charset, has_attachment};
 use crate::structure::{Listener, Part, StructureReader, TextFlow};
 
 /// The header fields about the body. Of a repeated field, the first one counts.
@@ -73,6 +73,14 @@ pub(super) fn read(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snip
     read_parts(body_fields, rest, snippet)
 }
 
+/// The charset of the text. The bytes are those of [`read`].
+#[inline(never)]
+pub(super) fn charset(body_fields: &BodyFields<'_>, rest: &[u8]) -> Option<String> {
+    let mut reader = StructureReader::new();
+    message_arrived(body_fields, rest, &mut reader, &mut ());
+    body_charset(&reader.message_ended(&mut ()).parts).map(String::from)
+}
+
 fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Hard> {
     let mut rest = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).unwrap_or(rest);
     // This byte may begin a byte order mark, which a text that is declared as UTF-8 does not need.
@@ -100,11 +108,25 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 fn read_parts(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     let mut gathering = TextSearch { snippet, text: None };
     let mut reader = StructureReader::new();
-    for field in body_fields.fields() {
-        reader.bytes_arrived(field, &mut gathering);
-    }
-    reader.bytes_arrived(rest, &mut gathering);
+    message_arrived(body_fields, rest, &mut reader, &mut gathering);
     has_attachment(&reader.message_ended(&mut gathering).parts)
+}
+
+/// Passes the fields about the body, and the bytes after the fields, to a reader.
+fn message_arrived(
+    body_fields: &BodyFields<'_>,
+    rest: &[u8],
+    reader: &mut StructureReader,
+    listener: &mut impl Listener,
+) {
+    for field in body_fields.fields() {
+        reader.bytes_arrived(field, listener);
+    }
+    // The header ends here, even if the empty line after it is missing.
+    if !matches!(rest, [b'\r' | b'\n', ..]) {
+        reader.bytes_arrived(b"\r\n", listener);
+    }
+    reader.bytes_arrived(rest, listener);
 }
 
 /// The search for the text while the message is taken apart.

@@ -4,7 +4,7 @@
 //! The end of the header and the fields are found as in
 //! [`StructureReader`](crate::structure::StructureReader).
 
-use crate::header::{is_envelope_line, split_name};
+use crate::header::{begins_field, is_envelope_line, is_of_gateway, split_name, without_mark};
 use crate::structure::FIELD_BYTES_MAX;
 
 /// The fields that a message list needs.
@@ -60,14 +60,23 @@ pub(super) struct NeededField<'a> {
     pub(super) bytes: &'a [u8],
 }
 
+impl NeededField<'_> {
+    /// Whether readers see the text of the field.
+    pub(super) fn is_for_readers(&self) -> bool {
+        matches!(self.name, SummaryField::From | SummaryField::Recipients | SummaryField::Subject)
+    }
+}
+
 /// The header's fields that are needed.
 pub(super) struct NeededFields<'a> {
     rest: &'a [u8],
+    /// Whether the header has any line before `rest`.
+    pub(super) has_field: bool,
 }
 
 impl<'a> NeededFields<'a> {
     pub(super) fn new(message: &'a [u8]) -> NeededFields<'a> {
-        NeededFields { rest: message }
+        NeededFields { rest: without_mark(message), has_field: false }
     }
 
     /// The bytes after the fields, from the empty line on.
@@ -87,11 +96,20 @@ impl<'a> NeededFields<'a> {
                 _ => match split_name(line) {
                     Some((name, _)) => Some(name),
                     None if is_envelope_line(line) => None,
+                    // A line of a gateway, within the header.
+                    None if self.has_field
+                        && is_of_gateway(line)
+                        && begins_field(start.get(length..)?) =>
+                    {
+                        self.rest = start.get(length..)?;
+                        continue;
+                    }
                     // The body has begun without an empty line.
                     None => return None,
                 },
             };
             self.rest = start.get(length..).unwrap_or_default();
+            self.has_field = true;
             let Some(name) = name else { continue };
             while let [b' ' | b'\t', ..] = self.rest {
                 self.rest = self.rest.get(line_length(self.rest)..).unwrap_or_default();

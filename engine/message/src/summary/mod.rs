@@ -37,12 +37,13 @@ mod text;
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::hash::Hasher as _;
 
 use machine::UnixTime;
 use siphasher::sip::SipHasher13;
 
-use crate::header::{Address, Field, HeaderMailbox};
+use crate::header::{Address, Field, HeaderMailbox, in_body_charset};
 use crate::shown::is_shown;
 use crate::writer::Writer;
 use fields::{NeededField, NeededFields, SummaryField};
@@ -72,6 +73,8 @@ const TRIES_MAX: u8 = 4;
 const HARD_BYTES_MAX: usize = 2_048;
 /// The most mailboxes and groups of a complicated field.
 const HARD_MAILBOXES_MAX: usize = 32;
+/// The most fields in the charset of the body that are read. They are read after all others.
+const UNLABELLED_MAX: usize = 8;
 
 const _: () = assert!(
     FIELDS_BYTES
@@ -177,8 +180,21 @@ pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64
     let mut draft = PartialSummary::default();
     let mut body_fields = body::BodyFields::default();
     let mut fields = NeededFields::new(beginning);
+    let mut unlabelled = Vec::new();
     while let Some(field) = fields.next() {
-        draft.field_arrived(field, &mut body_fields);
+        if field.is_for_readers() && core::str::from_utf8(field.value).is_err() {
+            unlabelled.push(field);
+        } else {
+            draft.field_arrived(field, &mut body_fields);
+        }
+    }
+    if !unlabelled.is_empty() {
+        let charset = body::charset(&body_fields, fields.rest());
+        for field in unlabelled.into_iter().take(UNLABELLED_MAX) {
+            let value = in_body_charset(field.value, charset.as_deref());
+            let field = NeededField { value: &value, ..field };
+            draft.field_arrived(field, &mut body::BodyFields::default());
+        }
     }
     let mut snippet = Snippet::default();
     let has_attachment = body::read(&body_fields, fields.rest(), &mut snippet);

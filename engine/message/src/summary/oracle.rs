@@ -9,12 +9,12 @@ use siphasher::sip::SipHasher13;
 
 use super::{
     ADDRESS_BYTES_MAX, FIELDS_BYTES, NAME_BYTES_MAX, RECIPIENTS_BYTES_MAX, SNIPPET_BYTES_MAX,
-    SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX, conversation,
+    SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX, UNLABELLED_MAX, conversation,
 };
 use crate::TextDecoder;
-use crate::header::{Address, Field, HeaderMailbox};
+use crate::header::{Address, Field, HeaderMailbox, in_body_charset};
 use crate::html::{Html, HtmlPiece};
-use crate::presentation::{self, has_attachment};
+use crate::presentation::{self, body_charset, has_attachment};
 use crate::shown::is_shown;
 use crate::structure::{Listener, Part, StructureReader};
 
@@ -23,6 +23,11 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     let mut reader = StructureReader::new();
     reader.bytes_arrived(beginning, &mut gathering);
     let structure = reader.message_ended(&mut gathering);
+    let charset = body_charset(&structure.parts);
+    for (name, value) in core::mem::take(&mut gathering.unlabelled) {
+        let value = in_body_charset(&value, charset);
+        gathering.labelled_field_arrived(&Field { name: name.as_bytes(), value: &value });
+    }
     let mut summary = gathering.summary;
     summary.has_attachment = has_attachment(&structure.parts);
     summary.conversation =
@@ -48,6 +53,8 @@ struct OracleParts {
     root: u64,
     snippet: OracleSnippet,
     text: Option<OracleText>,
+    /// The fields in the charset of the body.
+    unlabelled: alloc::vec::Vec<(&'static str, alloc::vec::Vec<u8>)>,
     /// The names of the fields so far.
     names: alloc::vec::Vec<alloc::vec::Vec<u8>>,
 }
@@ -63,12 +70,8 @@ struct OracleText {
 const FIELDS: [&str; 8] =
     ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
 
-impl Listener for OracleParts {
-    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
-        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-    }
-
-    fn field_arrived(&mut self, field: &Field<'_>) {
+impl OracleParts {
+    fn labelled_field_arrived(&mut self, field: &Field<'_>) {
         let name = if field.is("Cc") { b"to".to_vec() } else { field.name.to_ascii_lowercase() };
         self.names.push(name.clone());
         if self.names.iter().filter(|known| **known == name).count() > usize::from(TRIES_MAX) {
@@ -91,6 +94,23 @@ impl Listener for OracleParts {
             summary.in_reply_to = field.identifiers().next().map_or(0, hash);
         } else if field.is("References") && self.root == 0 {
             self.root = field.identifiers().next().map_or(0, hash);
+        }
+    }
+}
+
+impl Listener for OracleParts {
+    fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
+        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
+    fn field_arrived(&mut self, field: &Field<'_>) {
+        let mut readers = ["From", "To", "Cc", "Subject"].into_iter();
+        match readers.find(|name| field.is(name) && core::str::from_utf8(field.value).is_err()) {
+            Some(name) if self.unlabelled.len() < UNLABELLED_MAX => {
+                self.unlabelled.push((name, field.value.to_vec()));
+            }
+            Some(_) => {}
+            None => self.labelled_field_arrived(field),
         }
     }
 

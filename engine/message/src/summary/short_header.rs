@@ -59,8 +59,15 @@ pub fn shorten_header(beginning: &[u8]) -> Option<Vec<u8>> {
         }
         return Some(short);
     }
-    let is_cut_line = memchr::memchr(b'\n', rest).is_none() && rest.len() <= FIELD_BYTES_KEPT;
-    is_cut_line.then(|| {
+    // The next bytes decide whether a line that is not a field belongs to the header.
+    let line_end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    let is_last_line = line_end + 1 >= rest.len() && rest.len() <= FIELD_BYTES_KEPT;
+    let is_empty_line = matches!(rest, b"\n" | b"\r\n");
+    (is_last_line && !is_empty_line).then(|| {
+        if short.is_empty() && fields.has_field {
+            short.extend_from_slice(OTHER_FIELD);
+            short.extend_from_slice(b"\r\n");
+        }
         short.extend_from_slice(rest);
         short
     })

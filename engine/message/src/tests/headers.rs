@@ -110,6 +110,14 @@ fn header_ends_where_the_body_begins() {
     assert_eq!(header.field("C"), None);
     // A line that is neither a field nor empty begins the body.
     assert_eq!(Header::new(b"A: 1\r\nhello\r\nB: 2\r\n").fields().count(), 1);
+    // A single such line before a usual field belongs to the header.
+    assert_eq!(Header::new(b"A: 1\r\nhello\r\nSubject: 2\r\n").fields().count(), 2);
+    for body in ["hello\r\nhello\r\n", "hello\r\n hello\r\n", "--hello\r\n"] {
+        let header = ["A: 1\r\n", body, "Subject: 2\r\n"].concat();
+        assert_eq!(Header::new(header.as_bytes()).fields().count(), 1, "{body}");
+    }
+    assert_eq!(Header::new(b"hello\r\nSubject: 2\r\n").fields().count(), 0);
+    assert_eq!(Header::new("\u{feff}A: 1\r\n".as_bytes()).field("a").unwrap().value, b" 1");
     assert_eq!(Header::new(b"").fields().count(), 0);
     assert_eq!(Header::new(b"A: 1").field("a").unwrap().value, b" 1");
 }

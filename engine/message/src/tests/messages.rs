@@ -521,6 +521,40 @@ proptest! {
 }
 
 #[test]
+fn html_has_the_charset_that_it_names() {
+    let far = format!("{}<meta charset=koi8-r>", " ".repeat(1_100));
+    let utf_8 = "<meta charset=\"utf-8\">";
+    for (fields, beginning, expected) in [
+        ("text/html", "<meta charset=windows-1251>", "Цена"),
+        ("text/html; charset=us-ascii", "<META CHARSET = 'windows-1251' />", "Цена"),
+        (
+            "text/html",
+            "<html><head><meta name=x><meta http-equiv=\"Content-Type\" content=\"text/html; charset=windows-1251\">",
+            "Цена",
+        ),
+        ("text/html; charset=koi8-r", "<meta charset=windows-1251>", "жЕМЮ"),
+        ("text/html", &far, "Öåíà"),
+        ("text/html", utf_8, "Öåíà"),
+        ("text/html", "<meta charset=utf-16>", "Öåíà"),
+        ("text/html", "<meta charset=nothing>", "Öåíà"),
+        ("text/html", "<p charset=windows-1251>", "Öåíà"),
+        ("text/html", "<meta charset", "Öåíà"),
+        ("text/plain", "<meta charset=windows-1251>", "Öåíà"),
+    ] {
+        let part = part(&format!("Content-Type: {fields}"));
+        let body = [beginning.as_bytes(), b"\xd6\xe5\xed\xe0"].concat();
+        let whole = text(&part, &[&body]);
+        assert_eq!(whole, format!("{beginning}{expected}"));
+        for length in [1, 7, 1_024] {
+            let pieces: Vec<&[u8]> = body.chunks(length).collect();
+            assert_eq!(text(&part, &pieces), whole, "in pieces of {length}");
+        }
+    }
+    let part = part("Content-Type: text/html");
+    assert_eq!(text(&part, &[utf_8.as_bytes(), "größe".as_bytes()]), format!("{utf_8}größe"));
+}
+
+#[test]
 fn file_names_have_no_folders() {
     assert_eq!(
         part("Content-Disposition: attachment; filename=../a/..\\b.txt").file_name,

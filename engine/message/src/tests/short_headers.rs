@@ -61,6 +61,8 @@ fn header_field() -> impl Strategy<Value = String> {
         "X-Long-Name",
         "DKIM-Signature",
         "From ada",
+        "of a gateway\r\nFrom",
+        "of a gateway\r\nX-Other",
     ]);
     let short = proptest::sample::select(std::vec![
         "",

@@ -76,6 +76,25 @@ fn summary_has_sender_subject_recipients_and_date() {
 }
 
 #[test]
+fn fields_in_the_charset_of_the_body_are_read() {
+    let of = |bytes: &[u8]| Summary::of(bytes);
+    let subject = b"Subject: \xeb\xd5\xd0\xc9\r\nFrom: \xe1\xc4\xc1 <ada@b.test>\r\n";
+    let plain = b"Content-Type: text/plain; charset=koi8-r\r\n\r\nx";
+    let multipart = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: application/pdf\r\n\r\n--b\r\nContent-Type: text/html; charset=koi8-r\r\n\r\nx";
+    for body in [&plain[..], multipart] {
+        let summary = of(&[&subject[..], body].concat());
+        assert_eq!((&*summary.subject, &*summary.sender_name), ("Купи", "Ада"));
+        assert_eq!(summary.sender_address, "ada@b.test");
+    }
+    assert_eq!(of(&[&subject[..], b"\r\nx"].concat()).subject, "ëÕÐÉ");
+    assert_eq!(of(&["Subject: größe\r\n".as_bytes(), plain].concat()).subject, "größe");
+    // A line of a gateway does not end the header.
+    let summary = of(b"X-A: b\r\nof a gateway\r\nSubject: x\r\n\r\ny");
+    assert_eq!((&*summary.subject, &*summary.snippet), ("x", "y"));
+    assert_eq!(of("\u{feff}Subject: x\r\n\r\ny".as_bytes()).subject, "x");
+}
+
+#[test]
 fn snippet_is_the_first_text_with_content() {
     let parts = |first: &str, second: &str| {
         of(&format!("Content-Type: multipart/alternative; boundary=b\n\n--b\n{first}\n--b\n{second}\n--b--\n")).snippet

@@ -1,6 +1,7 @@
 //! Decodes the body of a part to readable text, in pieces.
 
 mod flow;
+mod meta;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,6 +14,9 @@ use crate::transfer::BodyDecoder;
 use flow::Joining;
 
 /// Decodes a part as text: its transfer encoding, its charset, and its flowed lines.
+///
+/// HTML without a charset in its header fields has the charset that its `<meta>` names (RFC 6657
+/// section 2).
 ///
 /// Invariants: the output does not depend on how the body is cut into pieces. It is at most three
 /// times as long as the input, including bytes that were held back.
@@ -30,6 +34,8 @@ pub struct TextDecoder {
 #[derive(Debug)]
 enum Charset {
     Known(Decoder),
+    /// HTML names its charset itself, in these bytes or in further ones.
+    OfHtml(Vec<u8>),
     /// UTF-8 so far, with the beginning of a character that the next piece may complete.
     Guessed([u8; 3], usize),
 }
@@ -38,10 +44,14 @@ impl TextDecoder {
     /// A decoder at the beginning of a part's body.
     pub fn new(part: &Part) -> TextDecoder {
         let encoding = part.charset.as_deref().and_then(|name| charset::encoding(name.as_bytes()));
+        let guessed = || match &*part.media_type {
+            "text/html" => Charset::OfHtml(Vec::new()),
+            _ => Charset::Guessed([0; 3], 0),
+        };
         TextDecoder {
             body: BodyDecoder::new(part.encoding),
             bytes: Vec::new(),
-            charset: encoding.map_or(Charset::Guessed([0; 3], 0), |encoding| {
+            charset: encoding.map_or_else(guessed, |encoding| {
                 Charset::Known(encoding.new_decoder_with_bom_removal())
             }),
             joining: Joining::new(part.flow),
@@ -90,6 +100,17 @@ impl Charset {
     fn decode(&mut self, bytes: &[u8], last: EndOfText, out: &mut String) {
         match self {
             Charset::Known(decoder) => push_decoded(decoder, bytes, last, out),
+            Charset::OfHtml(beginning) => {
+                beginning.extend_from_slice(bytes);
+                if beginning.len() >= meta::BYTES_SEARCHED || last == EndOfText::Yes {
+                    let beginning = core::mem::take(beginning);
+                    *self = match meta::charset(&beginning) {
+                        Some(encoding) => Charset::Known(encoding.new_decoder_with_bom_removal()),
+                        None => Charset::Guessed([0; 3], 0),
+                    };
+                    self.decode(&beginning, last, out);
+                }
+            }
             Charset::Guessed(held, length) => {
                 let mut all = held.get(..*length).unwrap_or_default().to_vec();
                 all.extend_from_slice(bytes);

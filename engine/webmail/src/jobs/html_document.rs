@@ -97,7 +97,7 @@ pub(crate) struct HtmlJob {
 #[derive(Debug)]
 enum Stage {
     /// The structure of the message is being read, and the next read begins at this octet.
-    Parts(StructureReader, u32),
+    Parts(Box<StructureReader>, u32),
     /// The document is being written.
     Document(Box<HtmlDocument>),
     /// The document was written.
@@ -140,7 +140,7 @@ impl HtmlJob {
             part: usize::from(part),
             remote_content,
             extent,
-            stage: Stage::Parts(StructureReader::new(), 0),
+            stage: Stage::Parts(Box::default(), 0),
             author: AuthorField::default(),
             verified: VerifiedAuthor::default(),
             written: Vec::new(),

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox};
+use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox, in_body_charset};
 use message::presentation::{
     self, Content, OTHER_TEXT_BYTES_MAX, Preference, Presentation, ShownAs,
 };
@@ -36,6 +36,9 @@ const RECIPIENTS_MAX: usize = 20;
 /// together.
 const MAILBOXES_MAX: usize = ADDRESSES_MAX;
 
+/// The number of bytes of fields after which no more fields wait for the charset of the body.
+const UNLABELLED_BYTES_MAX: usize = 16 * 1024;
+
 /// The names of the header fields that are read.
 const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
@@ -51,6 +54,8 @@ pub(super) struct MessageContents {
     /// Whether the message may have more mailboxes of one kind than are kept.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
+    /// The names and values of fields in the charset of the body, until it is known.
+    unlabelled: Vec<(&'static str, Vec<u8>)>,
     /// The texts of the parts that may be shown, in the order of the parts.
     texts: Vec<PartText>,
     /// The decoder of the last text, while its part is being read.
@@ -73,6 +78,32 @@ pub(super) struct PartText {
 }
 
 impl MessageContents {
+    /// The message has these parts, and was read to its end.
+    pub(super) fn message_ended(&mut self, parts: &[Part]) {
+        let charset = presentation::body_charset(parts);
+        for (name, value) in core::mem::take(&mut self.unlabelled) {
+            let value = in_body_charset(&value, charset);
+            self.field_in_utf8_arrived(&Field { name: name.as_bytes(), value: &value });
+        }
+    }
+
+    /// A field arrived that is in UTF-8, or in an unknown charset.
+    fn field_in_utf8_arrived(&mut self, field: &Field<'_>) {
+        if field.is("From") && self.from.is_none() {
+            self.from = mailboxes(field).next();
+        } else if field.is("Reply-To") {
+            self.people_arrived(field, |contents| &mut contents.reply_to);
+        } else if field.is("To") {
+            self.people_arrived(field, |contents| &mut contents.to);
+        } else if field.is("Cc") {
+            self.people_arrived(field, |contents| &mut contents.cc);
+        } else if field.is("Bcc") {
+            self.people_arrived(field, |contents| &mut contents.bcc);
+        } else if field.is("Subject") && self.subject.is_none() {
+            self.subject = Some(field.text());
+        }
+    }
+
     /// The presentation of the message. `parts`: its parts, which were all read.
     pub(super) fn presentation(&self, parts: &[Part], preference: Preference) -> Presentation {
         let content = |part| self.text_of(part).map_or(Content::TooLarge, PartText::content);
@@ -157,19 +188,13 @@ impl Listener for MessageContents {
     }
 
     fn field_arrived(&mut self, field: &Field<'_>) {
-        if field.is("From") && self.from.is_none() {
-            self.from = mailboxes(field).next();
-        } else if field.is("Reply-To") {
-            self.people_arrived(field, |contents| &mut contents.reply_to);
-        } else if field.is("To") {
-            self.people_arrived(field, |contents| &mut contents.to);
-        } else if field.is("Cc") {
-            self.people_arrived(field, |contents| &mut contents.cc);
-        } else if field.is("Bcc") {
-            self.people_arrived(field, |contents| &mut contents.bcc);
-        } else if field.is("Subject") && self.subject.is_none() {
-            self.subject = Some(field.text());
+        let is_in_utf8 = core::str::from_utf8(field.value).is_ok();
+        let unlabelled: usize = self.unlabelled.iter().map(|(_, value)| value.len()).sum();
+        if is_in_utf8 || unlabelled > UNLABELLED_BYTES_MAX {
+            return self.field_in_utf8_arrived(field);
         }
+        let name = FIELDS.into_iter().find(|name| field.is(name)).unwrap_or_default();
+        self.unlabelled.push((name, field.value.to_vec()));
     }
 
     fn body_began(&mut self, parts: &[Part]) -> bool {

@@ -164,14 +164,20 @@ impl OpenMessage {
         }
     }
 
+    /// The structure of the message, which was read to its end.
+    fn structure(&mut self) -> Structure {
+        let structure = core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        self.contents.message_ended(&structure.parts);
+        structure
+    }
+
     /// The message as a reply or a forwarded message quotes it. Errors: the message could not be
     /// read.
     pub(super) fn quoted(&mut self) -> Result<QuotedMessage<'_>, Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
         }
-        let Structure { parts, .. } =
-            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        let Structure { parts, .. } = self.structure();
         let contents = &self.contents;
         let presentation = contents.presentation(&parts, Preference::Text);
         // HTML loses its layout in a quote, so it is also a file. Files of an attached message are
@@ -207,8 +213,7 @@ impl OpenMessage {
                 .refused
                 .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
         };
-        let Structure { parts, .. } =
-            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        let Structure { parts, .. } = self.structure();
         let contents = &self.contents;
         let presentation = contents.presentation(&parts, Preference::Html);
         if presentation.shown().any(|(_, shown_as)| shown_as == ShownAs::Html) {
@@ -245,8 +250,7 @@ impl OpenMessage {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
-        let Structure { parts, is_cut } =
-            core::mem::take(&mut self.reader).message_ended(&mut self.contents);
+        let Structure { parts, is_cut } = self.structure();
         let mut contents = core::mem::take(&mut self.contents);
         let presentation = contents.presentation(&parts, Preference::Html);
         let texts = contents.take_shown(&presentation);
