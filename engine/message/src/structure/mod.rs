@@ -23,6 +23,7 @@
 //!
 //! Implements: RFC 2045, RFC 2046 section 5, RFC 2183, RFC 2387.
 
+mod content_size;
 mod listener;
 mod part;
 mod reader;

@@ -41,6 +41,8 @@ pub struct Part {
     pub header: Range<u64>,
     /// The byte range of the part's body in the message, still encoded.
     pub body: Range<u64>,
+    /// The number of bytes of the decoded body.
+    content_bytes: u64,
 }
 
 /// The way in which the lines of a text must be joined (RFC 3676).
@@ -99,6 +101,7 @@ impl Part {
             is_too_deep: false,
             header: start..start,
             body: start..start,
+            content_bytes: 0,
         }
     }
 
@@ -114,6 +117,19 @@ impl Part {
     /// Whether the main type of the part, such as `text` or `image`, is `main_type`.
     pub fn has_main_type(&self, main_type: &str) -> bool {
         self.media_type.split('/').next() == Some(main_type)
+    }
+
+    /// The number of bytes of the decoded body. It is exact for a body without encoding, and for
+    /// lines of nothing but base64. Of other encodings, it is the number of encoded bytes.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// The body has ended. `content_bytes`: the size of its content, if it is not the size of the
+    /// body.
+    pub(super) fn body_ended(&mut self, end: u64, content_bytes: Option<u64>) {
+        self.body.end = end;
+        self.content_bytes = content_bytes.unwrap_or(end - self.body.start);
     }
 
     /// The index of the innermost part that contains this part: 0 also for the message itself.

@@ -6,8 +6,9 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use super::content_size::Base64Size;
 use super::listener::Listener;
-use super::part::Part;
+use super::part::{Encoding, Part};
 use super::{DEPTH_MAX, PARTS_MAX, Structure};
 use crate::header::{
     ADDRESSES_MAX, Field, begins_field, is_envelope_line, is_of_gateway, split_name, without_mark,
@@ -54,6 +55,10 @@ pub struct StructureReader {
     /// The last line, if it is not a field, and its position. The next line decides whether it
     /// belongs to the header or begins the body.
     doubtful: Option<(u64, Vec<u8>)>,
+    /// The size of the body that is being read, if it is in base64.
+    base64: Option<Base64Size>,
+    /// Whether the current line begins with a dash.
+    is_dashed: bool,
 }
 
 /// The facts about the structure from the header that is being read. A repeated field counts once.
@@ -112,6 +117,8 @@ impl StructureReader {
             is_field_wanted: false,
             header_facts: StructureFields::default(),
             doubtful: None,
+            base64: None,
+            is_dashed: false,
         };
         reader.part_began(0, "text/plain", &mut ());
         reader
@@ -130,10 +137,19 @@ impl StructureReader {
                 .split_at_checked(line_end.map_or(bytes.len(), |at| at + 1))
                 .unwrap_or((bytes, &[]));
             let is_whole = line_end.is_some();
+            let is_in_base64 = self.base64.is_some();
             if is_whole && self.line_length == 0 {
                 self.line_arrived(piece, listener);
             } else {
                 self.piece_of_line_arrived(piece, is_whole, listener);
+            }
+            if self.line_length == 0 {
+                self.is_dashed = piece.starts_with(b"-");
+            }
+            // A line with dashes may be a boundary, and is never in base64.
+            let is_content = is_in_base64 && !self.is_dashed;
+            if let Some(size) = self.base64.as_mut().filter(|_| is_content) {
+                size.piece_arrived(piece);
             }
             self.line_length += piece.len() as u64;
             if is_whole {
@@ -302,11 +318,16 @@ impl StructureReader {
         }
         // If the end is within the empty line of the header, the part ends after that line. All
         // parts that contain it end there too.
-        let mut end = end;
+        let read = end.max(self.line_start);
+        let (mut end, mut base64) = (end, self.base64.take());
         for open in self.open.drain(level.min(self.open.len())..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {
                 end = end.max(part.body.start);
-                part.body.end = end;
+                // Only the innermost part is in base64.
+                let size = base64.take();
+                let content =
+                    size.map(|size| size.content_bytes(read.saturating_sub(part.body.start)));
+                part.body_ended(end, content);
             }
         }
     }
@@ -329,7 +350,7 @@ impl StructureReader {
         self.structure.is_cut = true;
         for open in self.open.drain(1..).rev() {
             if let Some(part) = self.structure.parts.get_mut(open.part) {
-                part.body.end = start.max(part.body.start);
+                part.body_ended(start.max(part.body.start), None);
             }
         }
         if let Some(message) = self.open.first_mut() {
@@ -450,6 +471,7 @@ impl StructureReader {
         if part.holds_message() {
             self.part_began(end, "text/plain", listener);
         } else {
+            self.base64 = (part.encoding == Encoding::Base64).then(Base64Size::default);
             let is_body_wanted = listener.body_began(&self.structure.parts);
             self.expect = if is_body_wanted { Expect::BodyLine } else { Expect::Boundary };
         }

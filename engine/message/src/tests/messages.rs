@@ -6,6 +6,7 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
+use base64ct::{Base64, Encoding as _};
 use proptest::prelude::*;
 
 use super::headers::unescaped;
@@ -552,6 +553,51 @@ fn html_has_the_charset_that_it_names() {
     }
     let part = part("Content-Type: text/html");
     assert_eq!(text(&part, &[utf_8.as_bytes(), "größe".as_bytes()]), format!("{utf_8}größe"));
+}
+
+#[test]
+fn size_of_a_body_is_known_without_decoding_it() {
+    let sized = |encoding: &str, body: &str| {
+        let message = format!(
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n{body}\r\n--b--\r\n"
+        );
+        let part = read(message.as_bytes()).parts.remove(1);
+        (part.content_bytes(), meant(message.as_bytes(), &part).len() as u64)
+    };
+    for body in [
+        "",
+        "QQ==",
+        "QUI=",
+        "QUJD",
+        "QUJDRA",
+        "QUJD\r\nRA==\r\n\r\n",
+        "QUJD\nREVG",
+        "QUJD \r\nQQ=\r\n=",
+    ] {
+        let (known, decoded) = sized("base64", body);
+        assert_eq!(known, decoded, "{body:?}");
+    }
+    assert_eq!(sized("7bit", "words\r\nand more"), (15, 15));
+    // Escapes are counted as they are written.
+    assert_eq!(sized("quoted-printable", "=C3=A4"), (6, 2));
+    let last = read(b"Content-Transfer-Encoding: base64\r\n\r\nQUI=\r\n").parts.remove(0);
+    assert_eq!(last.content_bytes(), 2);
+}
+
+proptest! {
+    #[test]
+    fn size_of_usual_base64_is_exact(bytes in 0..400_usize, line in 1..30_usize, cut in 1..90_usize) {
+        let mut encoded = [0; 600];
+        let encoded = Base64::encode(&std::vec![7; bytes], &mut encoded).unwrap();
+        let lines: Vec<&str> = encoded.as_bytes().chunks(4 * line).map(|line| str::from_utf8(line).unwrap()).collect();
+        let message = format!(
+            "Content-Type: multipart/mixed; boundary=--b\r\n\r\n----b\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n----b--\r\n",
+            lines.join("\r\n")
+        );
+        let (structure, _) = read_in_pieces(message.as_bytes(), &[cut]);
+        prop_assert_eq!(structure.parts[1].content_bytes(), bytes as u64);
+        prop_assert_eq!(structure, read(message.as_bytes()));
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl Attached {
             let part = parts.get(index)?;
             Some(Attached {
                 name: core::mem::take(names.get_mut(index)?),
-                size: size(part.body.end.saturating_sub(part.body.start)),
+                size: size(part.content_bytes()),
                 href: WebPage::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
             })
         });

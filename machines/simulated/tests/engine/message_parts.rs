@@ -201,6 +201,7 @@ fn drawn_images_are_not_attachments_but_are_forwarded() {
     let uid = deliver(&mut room, &mut 0, &message);
     let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
     assert_eq!(listed(&page), ["raw.heic", "other.png", "other (2).png"]);
+    assert_eq!(page.matches("<span class=\"size\">12 bytes</span>").count(), 3, "{page}");
     let document = ada.get(&mut room, &format!("/mail/html/1.{uid}/1")).text();
     assert!(document.contains(&format!("data:image/jpeg;base64,{FILE}")), "{document}");
     assert!(document.contains(&format!("data:image/png;base64,{FILE}")), "{document}");
@@ -225,4 +226,22 @@ fn large_html_beyond_the_space_of_a_page_is_listed() {
     let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
     assert_eq!(page.matches("<iframe").count() + listed(&page).len(), 4);
     assert!(page.contains("text (4).html"), "{page}");
+}
+
+#[test]
+fn headers_are_shown_as_their_senders_mean_them() {
+    let (mut room, trust) = serving(84);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let koi8 = b"From: \xe1\xc4\xc1 <x@example.org>\r\nSubject: \xeb\xd5\xd0\xc9\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n\xf0\xd2\xc9\r\n";
+    let gateway = "From: Ada <x@example.org>\r\nthis line is of a gateway\r\nSubject: Купи\r\nContent-Type: text/html charset=utf-8\r\n\r\n<p>При</p>\r\n";
+    let marked = "\u{feff}From: Ада <x@example.org>\r\nSubject: Купи\r\n\r\nПри\r\n";
+    for (uid, message) in [&koi8[..], gateway.as_bytes(), marked.as_bytes()].into_iter().enumerate() {
+        assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
+        let page = ada.get(&mut room, &format!("/mail/box/1/{}", uid + 1)).text();
+        assert!(page.contains("Купи</h1>"), "{uid}: {page}");
+        let texts = texts(&mut room, &mut ada, &page);
+        assert!(texts.iter().any(|text| text.contains("При")), "{uid}: {texts:?}");
+        assert!(ada.get(&mut room, "/mail/box/1").text().contains("Купи"));
+    }
 }
