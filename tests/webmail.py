@@ -6,7 +6,8 @@ shown in a separate frame. The user writes to other users, saves drafts, attache
 them byte for byte, and exports a mailbox as one file. The user also chooses a name, a signature and
 a theme. After a logout, the back button shows no earlier page.
 
-Messages run nothing and fetch nothing (`webmail_hostile.py`). Keys do what buttons do, and pages
+Messages run nothing and fetch nothing (`webmail_hostile.py`), and every part of a message is
+visible or listed (`webmail_parts.py`). Keys do what buttons do, and pages
 change in place (`webmail_keys.py`). New mail appears at once (`webmail_updates.py`). Less frequent
 actions are in `webmail_filing.py`, and outgoing messages in `webmail_sending.py`.
 
@@ -30,6 +31,7 @@ from webmail_reader import Reader, row
 # Parts of this test in other files. An import makes unittest find and run their test cases.
 from webmail_hostile import Hostile
 from webmail_keys import Keys
+from webmail_parts import Parts
 from webmail_updates import Updates
 
 FILE_BYTES = 300_000

@@ -236,7 +236,8 @@ fn headers_are_shown_as_their_senders_mean_them() {
     let koi8 = b"From: \xe1\xc4\xc1 <x@example.org>\r\nSubject: \xeb\xd5\xd0\xc9\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\n\xf0\xd2\xc9\r\n";
     let gateway = "From: Ada <x@example.org>\r\nthis line is of a gateway\r\nSubject: Купи\r\nContent-Type: text/html charset=utf-8\r\n\r\n<p>При</p>\r\n";
     let marked = "\u{feff}From: Ада <x@example.org>\r\nSubject: Купи\r\n\r\nПри\r\n";
-    for (uid, message) in [&koi8[..], gateway.as_bytes(), marked.as_bytes()].into_iter().enumerate() {
+    for (uid, message) in [&koi8[..], gateway.as_bytes(), marked.as_bytes()].into_iter().enumerate()
+    {
         assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
         let page = ada.get(&mut room, &format!("/mail/box/1/{}", uid + 1)).text();
         assert!(page.contains("Купи</h1>"), "{uid}: {page}");
