@@ -67,7 +67,7 @@ enum Expect {
 }
 
 /// Elements with content that is not text.
-const MUTE: [&str; 5] = ["style", "script", "title", "noscript", "template"];
+const MUTE: [&str; 4] = ["style", "script", "title", "template"];
 
 /// Elements that do not separate words.
 const INLINE: [&str; 15] = [
@@ -247,7 +247,8 @@ impl Html {
             'a'..='z' | 'A'..='Z' | '/' | '!' | '?' => self.push(c, Expect::TagName),
             '0'..='9' | '-' if !is_first => {
                 let expect = self.push(c, Expect::TagName);
-                if self.name == "!--" { Expect::CommentEnd(0) } else { expect }
+                // As in browsers, `<!-->` is a whole comment.
+                if self.name == "!--" { Expect::CommentEnd(2) } else { expect }
             }
             // This is not a tag, but a less-than sign.
             _ if is_first => {

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use dns::Name;
-use message::header::{Header, without_mark};
+use message::header::Header;
 
 /// The domain of a message's author.
 pub enum Author {
@@ -64,7 +64,7 @@ fn lines_of_from(header: &[u8]) -> usize {
         let name = colon.and_then(|colon| line.get(..colon)).unwrap_or_default();
         name.trim_ascii_end().eq_ignore_ascii_case(b"From")
     };
-    without_mark(header).split(|byte| *byte == b'\n').filter(is_from).count()
+    header.split(|byte| *byte == b'\n').filter(is_from).count()
 }
 
 /// The domain of an address. `None` for an address literal, which belongs to no domain, and for a

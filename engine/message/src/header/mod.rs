@@ -44,7 +44,7 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// `bytes`: the header. The empty line that ends it, and the bytes after it, are optional.
     pub fn new(bytes: &'a [u8]) -> Header<'a> {
-        Header { bytes: without_mark(bytes) }
+        Header { bytes }
     }
 
     /// All fields, from the first to the last.
@@ -215,6 +215,26 @@ pub fn in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         },
         None => Cow::Borrowed(value),
+    }
+}
+
+/// The value of a field with addresses, read as by [`in_body_charset`]. If the addresses would be
+/// others then, the value is returned unchanged: the author of a message is authenticated by its
+/// addresses in the raw bytes, and a second byte of some charsets is a quotation mark's or a
+/// bracket's byte.
+pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
+    let read = in_body_charset(value, charset);
+    let addresses = |value: &[u8]| -> Vec<String> {
+        let all = Field { name: &[], value }.addresses().into_iter();
+        let mailboxes = all.flat_map(|address| match address {
+            Address::Mailbox(mailbox) => alloc::vec![mailbox],
+            Address::Group { mailboxes, .. } => mailboxes,
+        });
+        mailboxes.map(|mailbox| mailbox.address).collect()
+    };
+    match read {
+        Cow::Owned(read) if addresses(value) == addresses(&read) => Cow::Owned(read),
+        _ => Cow::Borrowed(value),
     }
 }
 

@@ -43,7 +43,7 @@ use core::hash::Hasher as _;
 use machine::UnixTime;
 use siphasher::sip::SipHasher13;
 
-use crate::header::{Address, Field, HeaderMailbox, in_body_charset};
+use crate::header::{Address, Field, HeaderMailbox, in_body_charset, people_in_body_charset};
 use crate::shown::is_shown;
 use crate::writer::Writer;
 use fields::{NeededField, NeededFields, SummaryField};
@@ -191,7 +191,12 @@ pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64
     if !unlabelled.is_empty() {
         let charset = body::charset(&body_fields, fields.rest());
         for field in unlabelled.into_iter().take(UNLABELLED_MAX) {
-            let value = in_body_charset(field.value, charset.as_deref());
+            let read = if field.name == SummaryField::Subject {
+                in_body_charset
+            } else {
+                people_in_body_charset
+            };
+            let value = read(field.value, charset.as_deref());
             let field = NeededField { value: &value, ..field };
             draft.field_arrived(field, &mut body::BodyFields::default());
         }

@@ -12,7 +12,7 @@ use super::{
     SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX, UNLABELLED_MAX, conversation,
 };
 use crate::TextDecoder;
-use crate::header::{Address, Field, HeaderMailbox, in_body_charset};
+use crate::header::{Address, Field, HeaderMailbox, in_body_charset, people_in_body_charset};
 use crate::html::{Html, HtmlPiece};
 use crate::presentation::{self, body_charset, has_attachment};
 use crate::shown::is_shown;
@@ -25,7 +25,8 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
     let structure = reader.message_ended(&mut gathering);
     let charset = body_charset(&structure.parts);
     for (name, value) in core::mem::take(&mut gathering.unlabelled) {
-        let value = in_body_charset(&value, charset);
+        let read = if name == "Subject" { in_body_charset } else { people_in_body_charset };
+        let value = read(&value, charset);
         gathering.labelled_field_arrived(&Field { name: name.as_bytes(), value: &value });
     }
     let mut summary = gathering.summary;

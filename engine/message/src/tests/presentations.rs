@@ -377,6 +377,9 @@ fn html_without_visible_content_is_blank() {
         assert!(is_blank(html), "{html}");
     }
     for html in [
+        "<noscript>x</noscript>",
+        "<!-->x",
+        "<!--->x",
         "x",
         "<p>&#1080;</p>",
         "<img src=\"cid:a\">",

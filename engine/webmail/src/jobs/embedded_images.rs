@@ -72,6 +72,8 @@ struct EmbeddedImage {
     /// The index of the image's part.
     part: usize,
     id: String,
+    /// The identifier, decoded as in an address. Some programs encode both.
+    decoded_id: String,
     media_type: &'static str,
     encoding: Encoding,
     place: Range<u64>,
@@ -144,7 +146,7 @@ impl ImageEmbedder {
 
     /// The image with this identifier, if it may still be written into the document.
     fn take(&mut self, id: &str) -> Option<EmbeddedImage> {
-        let has_id = |image: &&EmbeddedImage| image.id == id || decoded(&image.id) == id;
+        let has_id = |image: &&EmbeddedImage| image.id == id || image.decoded_id == id;
         let image = self.known.iter().find(has_id).filter(|image| image.bytes() <= self.left)?;
         self.left -= image.bytes();
         Some(image.clone())
@@ -209,8 +211,10 @@ impl EmbeddedImage {
         if part.body.is_empty() || part.is_enclosed(parts) {
             return None;
         }
-        let (id, encoding, place) = (part.content_id.clone()?, part.encoding, part.body.clone());
-        Some(EmbeddedImage { part: index, id, media_type, encoding, place })
+        let id = part.content_id.clone()?;
+        let decoded_id = decoded(&id).into_owned();
+        let (encoding, place) = (part.encoding, part.body.clone());
+        Some(EmbeddedImage { part: index, id, decoded_id, media_type, encoding, place })
     }
 
     /// The maximum number of bytes of the image in the document.

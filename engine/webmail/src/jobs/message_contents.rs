@@ -9,7 +9,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox, in_body_charset};
+use message::header::{
+    ADDRESSES_MAX, Address, Field, HeaderMailbox, in_body_charset, people_in_body_charset,
+};
 use message::presentation::{
     self, Content, OTHER_TEXT_BYTES_MAX, Preference, Presentation, ShownAs,
 };
@@ -36,6 +38,10 @@ const RECIPIENTS_MAX: usize = 20;
 /// together.
 const MAILBOXES_MAX: usize = ADDRESSES_MAX;
 
+/// The maximum number of HTML parts of a message that a page shows. Each of them is a frame, for
+/// which the message is read again. Further ones are attachments.
+const PAGES_MAX: usize = 16;
+
 /// The number of bytes of fields after which no more fields wait for the charset of the body.
 const UNLABELLED_BYTES_MAX: usize = 16 * 1024;
 
@@ -56,6 +62,8 @@ pub(super) struct MessageContents {
     pub(super) subject: Option<String>,
     /// The names and values of fields in the charset of the body, until it is known.
     unlabelled: Vec<(&'static str, Vec<u8>)>,
+    /// The number of bytes in `unlabelled`.
+    unlabelled_bytes: usize,
     /// The texts of the parts that may be shown, in the order of the parts.
     texts: Vec<PartText>,
     /// The decoder of the last text, while its part is being read.
@@ -82,7 +90,8 @@ impl MessageContents {
     pub(super) fn message_ended(&mut self, parts: &[Part]) {
         let charset = presentation::body_charset(parts);
         for (name, value) in core::mem::take(&mut self.unlabelled) {
-            let value = in_body_charset(&value, charset);
+            let read = if name == "Subject" { in_body_charset } else { people_in_body_charset };
+            let value = read(&value, charset);
             self.field_in_utf8_arrived(&Field { name: name.as_bytes(), value: &value });
         }
     }
@@ -110,7 +119,10 @@ impl MessageContents {
         let mut presentation = Presentation::of(parts, preference, content);
         if preference == Preference::Html {
             let pages = presentation.shown().filter(|(_, shown_as)| *shown_as == ShownAs::Html);
-            let texts = pages.filter_map(|(part, _)| self.text_of(part));
+            // A blank page is not shown, so its images are attachments.
+            let texts = pages
+                .filter_map(|(part, _)| self.text_of(part))
+                .filter(|text| text.content() != Content::Blank);
             let drawn: Vec<usize> =
                 texts.flat_map(|text| embedded_images::drawn_in(&text.text, parts)).collect();
             drawn.into_iter().for_each(|image| presentation.image_is_drawn(image));
@@ -189,10 +201,10 @@ impl Listener for MessageContents {
 
     fn field_arrived(&mut self, field: &Field<'_>) {
         let is_in_utf8 = core::str::from_utf8(field.value).is_ok();
-        let unlabelled: usize = self.unlabelled.iter().map(|(_, value)| value.len()).sum();
-        if is_in_utf8 || unlabelled > UNLABELLED_BYTES_MAX {
+        if is_in_utf8 || self.unlabelled_bytes > UNLABELLED_BYTES_MAX {
             return self.field_in_utf8_arrived(field);
         }
+        self.unlabelled_bytes += size_of::<(&str, Vec<u8>)>() + field.value.len();
         let name = FIELDS.into_iter().find(|name| field.is(name)).unwrap_or_default();
         self.unlabelled.push((name, field.value.to_vec()));
     }
@@ -206,6 +218,7 @@ impl Listener for MessageContents {
         let is_usual = matches!(&*part.media_type, "text/plain" | "text/html")
             || part.has_main_type("multipart");
         let same = self.texts.iter().filter(|text| text.shown_as == shown_as);
+        let pages = same.clone().count();
         let taken: usize = same.map(|text| text.text.len()).sum();
         self.room = match shown_as {
             ShownAs::Text if !is_usual => OTHER_TEXT_BYTES_MAX as usize,
@@ -216,7 +229,10 @@ impl Listener for MessageContents {
             ShownAs::Text => TEXT_BYTES_MAX.saturating_sub(taken),
             ShownAs::Html => PAGES_BYTES_MAX.saturating_sub(taken),
         };
-        let is_too_large = left < if shown_as == ShownAs::Html { HTML_BYTES_MAX } else { 1 };
+        let is_too_large = match shown_as {
+            ShownAs::Text => left == 0,
+            ShownAs::Html => left < HTML_BYTES_MAX || pages >= PAGES_MAX,
+        };
         self.room = self.room.min(left);
         self.texts.push(PartText {
             part: parts.len() - 1,

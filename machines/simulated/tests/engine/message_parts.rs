@@ -229,6 +229,33 @@ fn large_html_beyond_the_space_of_a_page_is_listed() {
 }
 
 #[test]
+fn a_page_has_few_frames_and_lists_the_other_html() {
+    let (mut room, trust) = serving(85);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let pages: Vec<String> =
+        (0..40).map(|number| part("text/html", &format!("<p>page {number}</p>"))).collect();
+    let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let uid = deliver(&mut room, &mut 0, &multipart("mixed", "m", &pages));
+    let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
+    assert_eq!((page.matches("<iframe").count(), listed(&page).len()), (16, 24));
+}
+
+#[test]
+fn an_image_of_a_blank_page_is_listed() {
+    let (mut room, trust) = serving(86);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let html = part("text/html", "<body background=\"cid:a\"></body>");
+    let picture = image("image/png; name=a.png\r\nContent-ID: <a>");
+    let inner = multipart("related", "r", &[&html, &picture]);
+    let message = multipart("mixed", "m", &[&part("text/plain", "hi"), &inner]);
+    let uid = deliver(&mut room, &mut 0, &message);
+    let page = ada.get(&mut room, &format!("/mail/box/1/{uid}")).text();
+    assert_eq!(listed(&page), ["a.png"], "{page}");
+}
+
+#[test]
 fn headers_are_shown_as_their_senders_mean_them() {
     let (mut room, trust) = serving(84);
     let mut ada = Browser::new(&trust);

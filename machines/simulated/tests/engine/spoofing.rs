@@ -179,12 +179,10 @@ fn a_message_without_a_readable_author_goes_to_junk() {
         assert_eq!(mailbox, JUNK);
         assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}\r\n")), "{above}");
     }
-    // The pages show an author after a line of a gateway, or after a byte order mark. So the policy
-    // of the author's domain counts.
-    for header in ["Subject: x\r\nno field\r\n", "\u{feff}"] {
-        let message = format!("{header}From: ceo@pass.test\r\n\r\n");
-        assert_eq!(send(&mut room, &mut server, "me@far.test", &message), REFUSED);
-    }
+    // The pages show an author after a line of a gateway. So the policy of the author's domain
+    // counts.
+    let message = "Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n";
+    assert_eq!(send(&mut room, &mut server, "me@far.test", message), REFUSED);
     let claims = "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";
     let own = message_from("me@far.test");
     assert!(
