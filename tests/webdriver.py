@@ -272,7 +272,12 @@ class Browser:
     def downloaded(self, name):
         """Waits for the downloaded file `name`. Returns its bytes."""
         path = self.downloads / name
-        until(path.exists, ANSWER_SECONDS, f"{name} is downloaded")
+
+        def is_whole():
+            # Firefox creates an empty file, and moves the one with the bytes over it.
+            return path.exists() and path.stat().st_size > 0 and not any(self.downloads.glob("*.part"))
+
+        until(is_whole, ANSWER_SECONDS, f"{name} is downloaded")
         return path.read_bytes()
 
 
