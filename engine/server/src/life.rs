@@ -253,7 +253,7 @@ impl Lifecycle {
     /// Begins to listen when the new accounts of all cores are ready or take too long.
     fn serve_when_ready(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, turn, .. } = &mut server.parts;
-        if !self.accounts.may_listen(turn.now) || !store.may_listen() {
+        if !self.accounts.may_listen(turn.now) || !store.report_ready() {
             return;
         }
         if self.core == CoreId::FIRST {

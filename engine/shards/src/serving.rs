@@ -9,7 +9,7 @@
 //!    owners ([`ShardedStore::tell_accounts`]). Now each core makes the passwords of its new
 //!    accounts.
 //! 3. All are ready to listen. The others begin to listen, and then the first core
-//!    ([`ShardedStore::may_listen`]).
+//!    ([`ShardedStore::report_ready`]).
 
 use alloc::sync::Arc;
 
@@ -165,7 +165,7 @@ impl ShardedStore {
     ///
     /// The first core begins last. It may pass a client to another core, which must not refuse the
     /// client.
-    pub fn may_listen(&mut self) -> bool {
+    pub fn report_ready(&mut self) -> bool {
         let Some(OtherCores { server, remote, stage, .. }) = &mut self.others else { return true };
         if self.core == CoreId::FIRST {
             let others = usize::from(server.cores()) - 1;

@@ -41,7 +41,7 @@ enum NextOctet {
     SuitesLength(u8),
     /// The first octet of one of the suites that are left. If none is left, the rest of the hello.
     Suite(u16),
-    /// The second octet of a suite. The first one is known, and so many suites follow.
+    /// The second octet of a suite. The first one is known, and this many suites follow.
     SuiteEnd(u8, u16),
     /// Another message.
     Nothing,
