@@ -12,9 +12,9 @@
 //! - After a message was sent, no handler works on it. The crate `submission` delivers it.
 //! - A job has at most [`crate::READS_MAX`] reads in progress. So one reader leaves disk time to
 //!   others.
-//! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
-//!   more than [`crate::PIECE_BYTES`] of a document. The jobs `html_document` and `conversation`
-//!   have other limits.
+//! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text and as much
+//!   HTML, and little more than [`crate::PIECE_BYTES`] of a document. The jobs `html_document` and
+//!   `conversation` have other limits.
 
 mod attachment_copy;
 pub(crate) mod attachments;

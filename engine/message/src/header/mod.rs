@@ -218,10 +218,10 @@ pub fn in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u
     }
 }
 
-/// The value of a field with addresses, read as by [`in_body_charset`]. If the addresses would be
-/// others then, the value is returned unchanged: the author of a message is authenticated by its
-/// addresses in the raw bytes, and a second byte of some charsets is a quotation mark's or a
-/// bracket's byte.
+/// The value of a field with addresses in UTF-8, as [`in_body_charset`] gives it. If that changes
+/// the addresses, the value is returned unchanged. The author of a message is authenticated by the
+/// addresses in the raw bytes, and in some charsets the second byte of a character is that of a
+/// backslash or of a bracket.
 pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
     let read = in_body_charset(value, charset);
     let addresses = |value: &[u8]| -> Vec<String> {
@@ -239,7 +239,7 @@ pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow
 }
 
 /// The beginning of a header without the byte order mark that some programs write before it.
-pub fn without_mark(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 

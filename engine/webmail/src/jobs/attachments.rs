@@ -20,14 +20,11 @@ pub(crate) fn names(parts: &[Part]) -> Vec<String> {
     let mut names = Vec::with_capacity(parts.len());
     for part in parts {
         let wanted = part.file_name.clone().unwrap_or_else(|| default_name(part));
-        let mut number = taken.get(&wanted).copied().unwrap_or(0) + 1;
-        let mut name = wanted.clone();
-        while number > 1 && {
-            name = numbered(&wanted, number);
-            taken.contains_key(&name)
-        } {
-            number += 1;
-        }
+        let first = taken.get(&wanted).map_or(1, |highest| highest + 1);
+        let named = |number| if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
+        let is_free = |number: &u32| *number == 1 || !taken.contains_key(&named(*number));
+        let number = (first..).find(is_free).unwrap_or(first);
+        let name = named(number);
         taken.insert(wanted, number);
         taken.entry(name.clone()).or_insert(1);
         names.push(name);

@@ -53,6 +53,9 @@ const TYPES: [(&str, &str); 10] = [
     ("image/x-ms-bmp", "image/bmp"),
 ];
 
+/// The attributes with an address of an image that is drawn.
+const DRAWING_ATTRIBUTES: [&str; 5] = ["src", "srcset", "background", "poster", "xlink:href"];
+
 /// A document while it is sent, and its images.
 #[derive(Debug)]
 pub(crate) struct ImageEmbedder {
@@ -171,8 +174,8 @@ impl ImageEmbedder {
     }
 }
 
-/// The indices of the images that a document with this HTML draws. The HTML draws no image by the
-/// target of a link or by a comment.
+/// The indices of the images that a document with this HTML draws: it refers to them in an
+/// attribute or a style that draws, outside of comments.
 pub(crate) fn drawn_in(html: &str, parts: &[Part]) -> Vec<usize> {
     let mut embedder = ImageEmbedder::of(parts);
     let (mut drawn, mut is_comment, mut rest) = (Vec::new(), false, html);
@@ -184,7 +187,7 @@ pub(crate) fn drawn_in(html: &str, parts: &[Part]) -> Vec<usize> {
             (None, None) => is_comment,
             (begin, end) => begin > end,
         };
-        if let Some(image) = embedder.take(&id).filter(|_| !is_comment && !is_target(before)) {
+        if let Some(image) = embedder.take(&id).filter(|_| !is_comment && draws(before)) {
             drawn.push(image.part);
         }
         rest = after;
@@ -192,13 +195,18 @@ pub(crate) fn drawn_in(html: &str, parts: &[Part]) -> Vec<usize> {
     drawn
 }
 
-/// Whether HTML ends within the attribute with the target of a link.
-fn is_target(html: &str) -> bool {
-    let html = html.trim_end_matches(['"', '\'']).trim_end();
+/// Whether HTML that ends here draws the image to which it refers next.
+fn draws(html: &str) -> bool {
+    let html = html.trim_end().trim_end_matches(['"', '\'']).trim_end();
+    let is_style = html
+        .len()
+        .checked_sub(4)
+        .and_then(|at| html.get(at..))
+        .is_some_and(|end| end.eq_ignore_ascii_case("url("));
     let name = html.strip_suffix('=').map(str::trim_end).unwrap_or_default();
     let start = name.rfind(|character: char| character.is_ascii_whitespace());
     let name = name.get(start.map_or(0, |start| start + 1)..).unwrap_or_default();
-    name.eq_ignore_ascii_case("href")
+    is_style || DRAWING_ATTRIBUTES.iter().any(|drawing| name.eq_ignore_ascii_case(drawing))
 }
 
 impl EmbeddedImage {

@@ -81,8 +81,8 @@ pub(super) struct PartText {
     pub(super) text: String,
     /// Whether `text` is incomplete.
     pub(super) is_cut: bool,
-    /// Whether there is no space for this part. Nothing of it was read.
-    is_too_large: bool,
+    /// Of a part for which there is no space, nothing was read.
+    content: Content,
 }
 
 impl MessageContents {
@@ -115,14 +115,14 @@ impl MessageContents {
 
     /// The presentation of the message. `parts`: its parts, which were all read.
     pub(super) fn presentation(&self, parts: &[Part], preference: Preference) -> Presentation {
-        let content = |part| self.text_of(part).map_or(Content::TooLarge, PartText::content);
+        let content = |part| self.text_of(part).map_or(Content::TooLarge, |text| text.content);
         let mut presentation = Presentation::of(parts, preference, content);
         if preference == Preference::Html {
             let pages = presentation.shown().filter(|(_, shown_as)| *shown_as == ShownAs::Html);
             // A blank page is not shown, so its images are attachments.
             let texts = pages
                 .filter_map(|(part, _)| self.text_of(part))
-                .filter(|text| text.content() != Content::Blank);
+                .filter(|text| text.content != Content::Blank);
             let drawn: Vec<usize> =
                 texts.flat_map(|text| embedded_images::drawn_in(&text.text, parts)).collect();
             drawn.into_iter().for_each(|image| presentation.image_is_drawn(image));
@@ -140,17 +140,18 @@ impl MessageContents {
         let mut texts = core::mem::take(&mut self.texts);
         texts.retain(|text| presentation.shown().any(|(part, _)| part == text.part));
         if texts.len() > 1 {
-            texts.retain(|text| text.content() != Content::Blank);
+            texts.retain(|text| text.content != Content::Blank);
         }
         texts
     }
 
-    /// All that the presentation shows, as plain text.
-    pub(super) fn plain_text(&self, presentation: &Presentation) -> String {
-        let mut plain = String::new();
+    /// All that the presentation shows, as plain text, and whether that is the whole text.
+    pub(super) fn plain_text(&self, presentation: &Presentation) -> (String, bool) {
+        let (mut plain, mut is_whole) = (String::new(), true);
         for (part, shown_as) in presentation.shown() {
             let Some(text) = self.text_of(part) else { continue };
             let before = plain.len();
+            is_whole &= !text.is_cut;
             match shown_as {
                 ShownAs::Text => plain.push_str(&text.text),
                 ShownAs::Html => plain.push_str(&text_of_html(&text.text)),
@@ -159,8 +160,9 @@ impl MessageContents {
                 plain.push('\n');
             }
         }
+        is_whole &= plain.len() <= TEXT_BYTES_MAX;
         plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));
-        plain
+        (plain, is_whole)
     }
 
     /// Adds the mailboxes of a field to the mailboxes of earlier fields of the same kind.
@@ -239,7 +241,7 @@ impl Listener for MessageContents {
             shown_as,
             text: String::new(),
             is_cut: false,
-            is_too_large,
+            content: if is_too_large { Content::TooLarge } else { Content::Blank },
         });
         self.decoder = (!is_too_large).then(|| TextDecoder::new(part));
         !is_too_large
@@ -263,21 +265,18 @@ impl Listener for MessageContents {
                 text.is_cut = true;
                 text.text.truncate(text.text.floor_char_boundary(HTML_BYTES_MAX));
             }
+            text.content = text.content_of_text();
         }
     }
 }
 
 impl PartText {
-    fn content(&self) -> Content {
+    fn content_of_text(&self) -> Content {
         let is_blank = match self.shown_as {
             ShownAs::Html => is_blank(&self.text),
             ShownAs::Text => self.text.trim_start().is_empty(),
         };
-        match (self.is_too_large, is_blank && !self.is_cut) {
-            (true, _) => Content::TooLarge,
-            (false, true) => Content::Blank,
-            (false, false) => Content::Visible,
-        }
+        if is_blank && !self.is_cut { Content::Blank } else { Content::Visible }
     }
 }
 

@@ -180,10 +180,12 @@ impl OpenMessage {
         let Structure { parts, .. } = self.structure();
         let contents = &self.contents;
         let presentation = contents.presentation(&parts, Preference::Text);
-        // HTML loses its layout in a quote, so it is also a file. Files of an attached message are
-        // in that message.
+        let (text, is_whole) = contents.plain_text(&presentation);
+        // HTML loses its layout in a quote, so it is also a file. So is each text if the quote does
+        // not have all of it. Files of an attached message are in that message.
         let is_file = |role, is_listed| match role {
             Role::Shown(ShownAs::Html) => true,
+            Role::Shown(ShownAs::Text) => is_listed || !is_whole,
             Role::Enclosed => false,
             _ => is_listed,
         };
@@ -193,7 +195,7 @@ impl OpenMessage {
         let mut name = |part: u16| names.get_mut(usize::from(part)).map(core::mem::take);
         Ok(QuotedMessage {
             contents,
-            text: contents.plain_text(&presentation),
+            text,
             info: self.info.ok_or(Refusal::NoSuchMessage)?,
             files: files.into_iter().filter_map(|part| Some((part, name(part)?))).collect(),
         })
@@ -235,7 +237,7 @@ impl OpenMessage {
                 to: &contents.recipients(),
                 date: &moment.in_words(),
                 moment: &moment.exact(),
-                text: &contents.plain_text(&presentation),
+                text: &contents.plain_text(&presentation).0,
                 attachments: &names,
             }],
         })

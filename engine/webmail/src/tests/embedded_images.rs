@@ -118,7 +118,12 @@ fn images_are_drawn_if_the_html_refers_to_them() {
     for (html, drawn) in [
         (references, &[3, 1][..]),
         ("<p>one@x</p>", &[]),
+        ("<p>see cid:one@x</p>", &[]),
+        ("<img alt=\"cid:one@x\">", &[]),
+        ("<td background='cid:one@x'>", &[1]),
+        ("<div style=\"background: URL( 'cid:one@x' )\">", &[1]),
         ("<a href=\"cid:one@x\">one</a>", &[]),
+        ("<a href=\" cid:one@x\">one</a>", &[]),
         ("<a HREF = cid:one@x>one</a><img src='cid:one@x'>", &[1]),
         ("<svg><image xlink:href=\"cid:one@x\"/></svg>", &[1]),
         ("<!-- <img src=\"cid:one@x\"> --><img src=\"cid:three@x\">", &[3]),

@@ -242,6 +242,21 @@ fn a_page_has_few_frames_and_lists_the_other_html() {
 }
 
 #[test]
+fn a_text_that_a_forward_cannot_quote_is_its_file() {
+    let (mut room, trust) = serving(87);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let mut uid = 0;
+    for (lines, files) in [(10, 0), (9_000, 1)] {
+        let text = part("text/plain", &"A line of thirty-two characters.\r\n".repeat(lines));
+        let uid = deliver(&mut room, &mut uid, &text);
+        let forward = ada.get(&mut room, &format!("/mail/compose?forward=1.{uid}")).text();
+        let carried = all(&forward, "name=\"carry\" value=\"");
+        assert_eq!(carried.len(), files, "{lines} lines: {carried:?}");
+    }
+}
+
+#[test]
 fn an_image_of_a_blank_page_is_listed() {
     let (mut room, trust) = serving(86);
     let mut ada = Browser::new(&trust);
