@@ -1,12 +1,12 @@
 //! Summaries: the facts about a message that are known without reading it.
 
 use super::disk::Cut;
-use super::rig::{MIB, Rig, body};
+use super::rig::{MIB, NOW, Rig, body, limits};
 use crate::account::NewAccount;
-use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES, Summarizer};
+use crate::chunk::{CHUNK_OCTETS, SHORT_HEADERS_MAX, SUMMARY_BYTES, Summarizer};
 use crate::layout::Page;
 use crate::outcome::{Outcome, Refusal};
-use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, Uid};
+use crate::types::{ARCHIVE, AccountId, INBOX, Limits, MailboxId, Recipient, Uid};
 use alloc::vec::Vec;
 
 /// Summarizes a message by the number of its octets and the first octets. Messages with the same
@@ -127,6 +127,37 @@ fn summary_of_a_long_header_has_the_octets_after_it() {
         }
         rig = rig.cut(Cut::Prefix(0));
         rig.store.summarize_with(SUMMARIZER);
+    }
+}
+
+#[test]
+fn the_first_chunk_counts_beyond_sixteen_long_headers() {
+    let buffer_bytes = 2 * limits().buffer_bytes;
+    let mut rig = Rig::with_limits(16 * MIB, Limits { buffer_bytes, ..limits() });
+    let ada = rig.create("ada@example.org");
+    rig.store.summarize_with(SUMMARIZER);
+    let octets = [b"HH", &*alloc::vec![b'h'; CHUNK_OCTETS]].concat();
+    let of_whole_header = 3 + (octets.len() - CHUNK_OCTETS) as u32;
+    let mut uid = 0;
+    // The second time, the headers of the first time are no longer kept.
+    for _ in 0..2 {
+        let all: Vec<_> = (0..=SHORT_HEADERS_MAX)
+            .map(|_| {
+                let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
+                rig.append(delivery, &octets).unwrap();
+                delivery
+            })
+            .collect();
+        for (delivery, number) in all.into_iter().zip(1..) {
+            let (committed, continuation) = rig.continuation();
+            rig.store.commit(delivery, NOW, continuation).unwrap();
+            assert!(matches!(rig.outcome(committed), Outcome::Delivered));
+            uid += 1;
+            let summary = rig.summary(ada, INBOX, Uid(uid)).unwrap();
+            let expected =
+                if number > SHORT_HEADERS_MAX { CHUNK_OCTETS as u32 } else { of_whole_header };
+            assert_eq!(summary[..4], expected.to_le_bytes(), "message {number}");
+        }
     }
 }
 
