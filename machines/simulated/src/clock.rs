@@ -8,7 +8,7 @@
 
 use machine::{Instant, Micros};
 
-/// The unit of a drift.
+/// A drift is given in parts of a million.
 const MILLION: i128 = 1_000_000;
 
 /// The difference between one core's clock and the machine's.

@@ -16,7 +16,8 @@ use net::tcp::CloseReason;
 
 use super::host::{Happened, HostUnderTest};
 
-/// The byte at a position of a stream. Both the script's programs and its packets use this pattern.
+/// The byte at a position of a stream. The bytes that a script's program writes have this pattern,
+/// and so have the bytes of the packets in the script.
 pub(super) fn pattern(place: u32) -> u8 {
     let [first, ..] = place.wrapping_mul(2_654_435_761).to_be_bytes();
     first
@@ -44,8 +45,8 @@ pub(super) struct SocketLine {
     pub(super) over: Option<CloseReason>,
     /// The error that the next call reports.
     pub(super) error: Option<&'static str>,
-    /// `shut`: our direction ends after the written bytes. `shut_passed_on`: the program's end of
-    /// the stream was passed on to TCP.
+    /// `shut`: the program has ended our direction of the stream. `shut_passed_on`: TCP was told,
+    /// after it had taken all written bytes.
     pub(super) shut: bool,
     pub(super) shut_passed_on: bool,
     /// The program has closed the socket, so further received bytes reset the connection.

@@ -1,4 +1,6 @@
-//! Wrong clocks: the server uses another time, says so on the console, and keeps messages in order.
+//! Wrong clocks. If the clock shows a time before the build of the program, the server uses a later
+//! time. It uses any other wrong clock. It announces a wrong clock on the console, and keeps
+//! messages in their order.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -95,8 +97,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1, "the message is returned after five days");
 
-    // Messages that arrive after the jump get their full time in the queue. So do messages that are
-    // in the queue when the machine starts with a wrong clock.
+    // The age of a message from before a start is unknown, because the clock may be wrong. Such a
+    // message stays in the queue for at least another day.
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     world.pass(&mut room, 3600);
     let (mut room, mut world) = world.power_cut(room, 720);

@@ -51,7 +51,7 @@ fn get(stream: u32, path: &str) -> Vec<u8> {
 pub(super) fn request(stream: u32, host: &str, path: &str, cookie: Option<&str>) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     let mut say = |name: &[u8], value: &str| {
-        assert!(value.len() < 127, "the value has a length of one byte");
+        assert!(value.len() < 127, "the length of the value fits in one byte");
         block.extend(name);
         block.push(value.len() as u8);
         block.extend(value.as_bytes());

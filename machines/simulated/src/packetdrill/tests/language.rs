@@ -245,7 +245,7 @@ fn comments_headers_defines_and_commands_are_read() {
 }
 
 #[test]
-fn undefined_sections_are_skipped() {
+fn sections_of_undefined_symbols_are_skipped() {
     let script = read(
         "--define=A=1\n#ifdef A\n0 close(3) = 0\n#else\n0 close(4) = 0\n#endif\n#ifdef B\nwhat ever ( is\n#endif\n#define C 7\n+0 close(C) = 0\n+0 close(${C}) = 0\n",
     );
