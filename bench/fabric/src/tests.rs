@@ -92,7 +92,7 @@ fn pages_and_handshakes_are_served_at_the_same_time() {
 }
 
 #[test]
-fn a_flow_has_one_queue_and_flows_have_all_of_them() {
+fn a_flow_stays_on_one_queue_and_flows_use_all_queues() {
     let frame = |port: u16| {
         let mut frame = [0; 54];
         frame[12] = 0x08;

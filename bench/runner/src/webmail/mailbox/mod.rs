@@ -1,7 +1,8 @@
 //! `mailbox`: a mailbox of 200,000 messages, beside one of 50 (one page) and one of 20. It measures
 //! the cost of listing, reading, searching and filing in each, and of the machine's start.
 //!
-//! The engine runs as a process and receives the messages by SMTP.
+//! To fill the mailboxes, the engine runs as a process and receives the messages by SMTP. The
+//! measured machine is a guest in QEMU, with the same disk.
 
 use super::browser::Question;
 use super::reader::Reader;
@@ -33,7 +34,7 @@ const NOWHERE: &str = "nowhere";
 /// A word that all messages contain.
 const EVERYWHERE: &str = "engine";
 
-/// An action in a mailbox of this many messages.
+/// An action in a mailbox. Its cost is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MailboxAction {
     /// Lists the page with the newest messages.
@@ -82,7 +83,7 @@ impl MailboxAction {
             MailboxAction::ReadNewest => "the newest is read",
             MailboxAction::ReadOldest => "the oldest is read",
             MailboxAction::SearchEverywhere => "a search finds every message",
-            MailboxAction::SearchNowhere => "a search finds nothing, its first page",
+            MailboxAction::SearchNowhere => "a search finds nothing on its first page",
             MailboxAction::Star => "a message gets a star",
             MailboxAction::Archive => "a message is archived",
         }
@@ -163,8 +164,8 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
             "QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap, over TLS"
         ),
         rows: rows(&all),
-        note: "Lower is better. Each figure for 200,000 messages is beside that for 50, which are one page; that for 20 is below. A search without a result examines 2,000 messages for a page, says so, and continues from there. \
-               Guest instructions are repeatable on any host; ms are the browser's, emulated. Where our instructions went: target/bench/mailbox-*.profile.",
+        note: "Lower is better. Each figure for 200,000 messages is beside the figure for 50 messages (one page), and above the figure for 20 messages. A page of older messages is beside the newest page, and a start is beside a start with 70 messages. \
+               A search without a result examines 2,000 messages for a page. The page says so, and has a link to continue the search. Guest instructions are repeatable on any host; ms are the times that the browser measures; the guest is emulated. Where our instructions went: target/bench/mailbox-*.profile.",
         figure: None,
     })
 }
@@ -219,7 +220,7 @@ fn rows(all: &All) -> Vec<Row> {
             None,
         ),
         Row::alone(case, "ms, emulated", many.ms).beside(FEW_MESSAGES, few.ms, None),
-        Row::alone(case, "MiB of the host's memory then", many.mib).beside(
+        Row::alone(case, "MiB of the host's memory after the start", many.mib).beside(
             FEW_MESSAGES,
             few.mib,
             None,
