@@ -163,7 +163,7 @@ impl Neighbours {
                 break;
             };
             let Some(neighbour) = self.entries.get_mut(at) else {
-                unreachable!("a neighbour that was just found")
+                unreachable!("the neighbour was just found, but is gone")
             };
             if neighbour.requests < ASKS_MAX {
                 // The first requests are sent to the hardware address that answered before. The

@@ -20,9 +20,11 @@ pub(crate) struct InPacket<'a> {
     pub(crate) protocol: u8,
     /// The offset in `packet` of the field that names the protocol.
     pub(crate) named_at: u16,
-    /// The packet, beginning with its IP header, as far as it was received in one piece.
+    /// The received IP packet from its IP header on. If the datagram was fragmented, this is one
+    /// fragment, even after reassembly.
     pub(crate) packet: &'a [u8],
-    /// Whether `packet` is the whole datagram or its beginning.
+    /// Whether `packet` has the beginning of its datagram: it is no fragment, or the first one. No
+    /// ICMP error is sent about any other packet.
     pub(crate) begins_datagram: bool,
     pub(crate) payload: &'a [u8],
     /// Whether the transport checksum is known to be correct.

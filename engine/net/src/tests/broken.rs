@@ -264,7 +264,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn noise_does_no_harm(frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..50)) {
+    fn random_frames_do_no_harm(frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..50)) {
         for mut world in worlds() {
             for noise in &frames {
                 feed(&mut world, noise);
@@ -279,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_in_ipv6_does_no_harm(packets in proptest::collection::vec((any::<u8>(), any::<u8>(), proptest::collection::vec(any::<u8>(), 0..200)), 1..50)) {
+    fn random_ipv6_packets_do_no_harm(packets in proptest::collection::vec((any::<u8>(), any::<u8>(), proptest::collection::vec(any::<u8>(), 0..200)), 1..50)) {
         let (mut world, _, own) = World::of_ipv6_at_work(Offloads::default());
         for (kind, chance, noise) in &packets {
             let protocols = [0, 6, 17, 43, 44, 58, 60, *kind];

@@ -1,4 +1,5 @@
-//! The distribution of connections over the cores of one queue, and the limits of a flood.
+//! The distribution of connections over the cores that share a receive queue, and the limits of a
+//! flood.
 
 use std::vec;
 use std::vec::Vec;
@@ -28,8 +29,9 @@ fn large(cores: u8, queues: u8) -> MultiCoreWorld {
     world
 }
 
-/// Asserts that the steering core has half as many connections as each other core. Near its limit
-/// of 1,000, it has fewer by an eighth of the connections that it could still have.
+/// Asserts that the other cores have equally many connections, and that the steering core has half
+/// as many. When it approaches its limit of 1,000, it has only an eighth of its free places fewer
+/// than each other core.
 fn assert_even(counts: &[usize]) {
     let (steers, others) = counts.split_first().unwrap();
     let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
@@ -66,7 +68,7 @@ fn connections_spread_evenly_over_the_cores_of_a_queue() {
             .sum();
         assert!(
             moved <= ended / 8,
-            "{moved} of {ended} went to other cores, which have their buckets"
+            "{moved} of {ended} went to other cores, which own the buckets of these flows"
         );
         assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), 0);
     }
@@ -144,7 +146,7 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
             world.nets[core].close(connection);
         } else {
             let mut peer = Peer::at_port(4_000 + round);
-            // The SYN and its repetition, while other SYNs arrive.
+            // The SYN arrives twice, before the first one is answered.
             world.comes(0, &peer.syn());
             world.comes(0, &peer.syn());
             world.settles();
