@@ -47,8 +47,9 @@ pub(crate) fn emit_records(
     emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
 }
 
-/// Fills `pair` with a link to `next`, for `page`. `header` has the sequence of the next block, and
-/// a random number in place of its group. Returns the `previous` value for that block.
+/// Fills `pair` with a link to the segment `next`, for `page`. A link has no sequence and no group
+/// of its own: `header` has the sequence of the block after the link, and a random number as
+/// `group_first`. Returns the `previous` value for the block after the link.
 pub(crate) fn emit_link(
     pair: &mut [u8],
     key: &HashKey,
@@ -137,7 +138,8 @@ pub(crate) fn parse<'a>(
     }
 }
 
-/// Whether a block of some store may begin at `page`. Without the key no more can be checked.
+/// Whether `bytes`, one page, look like a block that some store wrote for `page`. Without the key
+/// of that store, no more can be checked.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
     let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES).is_some()

@@ -114,9 +114,10 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// This refusal, as the reason for the end of a delivery that had begun. For such a delivery,
-    /// `Busy` would mean that the caller can go on later. But if another core was too busy to begin
-    /// its part, every further request for the delivery is refused.
+    /// This refusal, as the reason for the end of a delivery that had begun. `Busy` becomes
+    /// `NoSuchDelivery`. After `Busy` the caller would continue the delivery later, but the
+    /// delivery is over: another core was too busy to begin its part, so all further requests are
+    /// refused.
     pub fn of_begun_delivery(self) -> Refusal {
         if self == Refusal::Busy { Refusal::NoSuchDelivery } else { self }
     }
@@ -224,7 +225,7 @@ impl fmt::Display for OpenRefusal {
     }
 }
 
-/// What happens to a failed disk without an operator.
+/// What the server does about a failed disk without help of an operator.
 const AGAIN: &str = "it is tried again every minute";
 
 impl fmt::Display for WhyReadOnly {

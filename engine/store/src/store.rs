@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Sets the functions that make the summaries of messages from now on. Messages that were
-    /// delivered before have empty summaries, and each of them is a conversation.
+    /// delivered before have empty summaries, and each of them is a conversation of its own.
     pub fn summarize_with(&mut self, summarizer: Summarizer) {
         self.deliveries.summarize_with(summarizer);
     }

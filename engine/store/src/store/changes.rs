@@ -230,8 +230,9 @@ impl Store {
         self.change_marks((account, mailbox, uid), change, continuation)
     }
 
-    /// Changes an outbox entry. The packing follows from the envelope of its message.
-    /// `continuation` is woken with [`crate::Outcome::Changed`].
+    /// Changes an outbox entry. The packing is the form of the results on the disk. The caller
+    /// knows it from the envelope of the message. `continuation` is woken with
+    /// [`crate::Outcome::Changed`].
     ///
     /// Errors: `NoSuchMessage` if the message has no entry, `DiskFull`, `Busy`, `NotServing`,
     /// `ReadOnly`.
@@ -438,8 +439,8 @@ fn checked(name: &str) -> Result<Box<str>, Refusal> {
 
 const ADDRESS_MAX: usize = 254;
 const ALIASES_MAX: usize = 64;
-/// The most bytes of all addresses of an account in its record, each with its length. They fit into
-/// a block together with the passwords.
+/// The most bytes of the address and all aliases in the record of an account, including the length
+/// field of each. They fit into a block together with the passwords.
 const ADDRESSES_BYTES_MAX: usize = RECORDS_MAX - 2 * PASSWORD_HASH_MAX - VERIFIER_MAX - 32;
 const PASSWORD_HASH_MAX: usize = 256;
 const VERIFIER_MAX: usize = 256;

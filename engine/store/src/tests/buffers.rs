@@ -103,7 +103,7 @@ fn waiting_read_never_returns_another_message() {
 }
 
 #[test]
-fn message_to_many_leaves_each_delivery_its_first_page() {
+fn every_delivery_gets_a_first_page_beside_a_message_to_many() {
     let many = Limits { recipients: 100, ..limits() };
     let mut rig = Rig::with_limits(16 * MIB, many);
     let all: Vec<_> = (0..100)
