@@ -12,7 +12,7 @@ use crate::key::{KEYS_MAX, PublishedKey};
 use crate::signature::DkimSignature;
 use crate::verdict::{SignatureReason, SignatureVerdict};
 
-/// The most signatures of a message that are verified, from the top.
+/// The most signatures of a message that are verified. The topmost ones are chosen.
 pub const SIGNATURES_MAX: usize = 8;
 
 /// The name of signature fields.
@@ -122,7 +122,7 @@ impl CompleteMessage {
 }
 
 impl Signed {
-    /// The signatures of a header that are verified.
+    /// The signatures of a header that must be verified: the topmost [`SIGNATURES_MAX`].
     pub(crate) fn all_of(header: &HeaderIndex) -> Vec<Signed> {
         let fields = header.named(FIELD).iter().take(SIGNATURES_MAX);
         fields
@@ -193,8 +193,8 @@ impl From<Missing> for VerificationStop {
     }
 }
 
-/// Whether a signature is valid with one of its keys. `covers` checks the other parts that the
-/// signature covers. This function calls it only if a key is usable.
+/// Whether a signature of `signed` is valid with one of its keys. If the signature also covers the
+/// body, `covers` checks the body. This function calls `covers` only if a key is usable.
 pub(crate) fn verify_with_any_key(
     signature: &DkimSignature,
     keys: &[PublishedKey],

@@ -13,8 +13,8 @@ use crate::header::HeaderIndex;
 use crate::message::{self, Bodies, CompleteMessage, Signed};
 use crate::signing::SIGNED_FORM;
 
-/// The most bytes of a header with the empty line after it: if a header is longer, no signature of
-/// the message passes.
+/// The most bytes of a header, including the empty line after it. If a header is longer, no
+/// signature of the message passes.
 pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 
 /// Reads a message that arrives in pieces. Its lines end in CRLF, and dot-stuffing is already
@@ -31,7 +31,7 @@ enum Expect {
     Body(Box<BodyReading>),
 }
 
-/// A message after its complete header.
+/// A message of which the header was read. If the header is too long, only its beginning was read.
 struct BodyReading {
     header: HeaderIndex,
     signatures: Vec<Signed>,

@@ -178,7 +178,7 @@ fn only_ten_names_of_an_address_are_used() {
 }
 
 #[test]
-fn circular_policies_end() {
+fn circular_spf_policies_are_permanent_errors() {
     let includes_itself: World<'_> = &|_| Ok(Vec::from([text("v=spf1 include:%{d} -all")]));
     assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, SpfVerdict::PermError);
     let redirects: World<'_> =

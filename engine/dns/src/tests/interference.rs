@@ -57,7 +57,7 @@ fn answers_of_other_servers_and_ports_are_ignored() {
 }
 
 #[test]
-fn wrong_guess_moves_the_question_to_a_stream() {
+fn a_forged_answer_moves_the_question_to_tcp() {
     let right = asking().1.bytes;
     let wrong_identifier: Change = |bytes| bytes[0] ^= 1;
     let wrong_case: Change = |bytes| bytes[13] ^= 0x20;
