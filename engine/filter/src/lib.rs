@@ -1,17 +1,16 @@
-//! The content filter of the configuration, as one core uses it. The core knows which messages are
-//! asked about, which wait for their turn, and whether the filter answers. The question about one
-//! message is a [`FilterQuery`].
-//!
-//! Each core asks the filter itself, and makes one connection for each message.
+//! The client of the content filter that the configuration names. Each core has one, which asks the
+//! filter on one connection for each message. It knows which messages are asked about, which wait
+//! for their turn, and whether the filter answers. The question about one message is a
+//! [`FilterQuery`].
 //!
 //! Invariants:
 //! - A core asks about at most [`QUESTIONS_MAX`] messages at a time. Other messages wait for their
 //!   turn, in their order, but no longer than the configured time.
 //! - The messages of a core take at most the memory that [`Filter::new`] was given, and one message
 //!   at most [`MESSAGE_OCTETS_MAX`].
-//! - After a filter did not answer, it is not asked for [`QUIET`], so no message waits for it. The
-//!   console shows when the filter stops answering and when it answers again, but no line for each
-//!   message.
+//! - If the filter does not answer, the core sends it no question for [`QUIET`]. In this time no
+//!   message waits for the filter. The console shows when the filter stops answering and when it
+//!   answers again, but no line for each message.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -36,12 +35,12 @@ pub use relay::filter::FilterVerdict;
 
 /// The most messages of a core that the filter is asked about at a time.
 const QUESTIONS_MAX: usize = 16;
-/// The time for which a filter is not asked after it did not answer.
+/// The time for which a core does not ask the filter again after the filter did not answer.
 const QUIET: Micros = Micros::from_secs(60);
 /// The filter is not asked about a larger message: spam is sent in large numbers, and is small.
 pub const MESSAGE_OCTETS_MAX: usize = 512 * 1024;
 
-/// The parts of a core for a question to the filter.
+/// The parts of a core that a question to the filter needs.
 pub struct FilterContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,

@@ -28,7 +28,7 @@ pub struct Facts {
     pub(crate) destinations: Destinations<Continuation>,
     /// The policies of destination domains.
     pub(crate) policies: Policies,
-    /// The latest time that a question about a destination has had.
+    /// The latest time at which a core has asked about a destination.
     pub(crate) latest: Instant,
     key: [u8; 16],
 }

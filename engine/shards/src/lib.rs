@@ -11,7 +11,7 @@
 //! | file | story |
 //! |---|---|
 //! | `sharded_store`, `deliveries` | the calls of a core's sessions, and their routing |
-//! | `remote`, `server` | requests to other owners, and those of other cores here |
+//! | `remote`, `server` | requests to other owners, and requests of other cores to this owner |
 //! | `multi_shard` | messages for accounts of several cores |
 //! | `serving` | messages between cores that no session causes: the start, passwords, the end |
 //! | `messages`, `purpose`, `point` | the messages between cores, and the wait points for them |

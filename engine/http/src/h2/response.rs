@@ -20,7 +20,7 @@ use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 /// line.
 pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 
-/// The start of a response: the frame with its head, and the head of the first frame of its body.
+/// The start of a response: the HEADERS frame, and the frame head of the first DATA frame.
 pub(super) type ResponseStart = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
 
 /// Writes the head of an answer into `frame`, which is empty, and returns the body.

@@ -14,8 +14,9 @@ pub trait Listener {
     /// or to [`ADDRESS_FIELD_BYTES_MAX`](super::ADDRESS_FIELD_BYTES_MAX) if it has addresses.
     fn field_arrived(&mut self, _field: &Field<'_>) {}
 
-    /// A header has ended, and the body of its part begins. The part is the last of `parts`. Of a
-    /// multipart, the body ends before its first part. Returns whether to pass on the body.
+    /// A header has ended, and the body of its part begins. The part is the last of `parts`. The
+    /// body of a multipart is here only the text before its first part. Returns whether to pass on
+    /// the body.
     fn body_began(&mut self, _parts: &[Part]) -> bool {
         false
     }

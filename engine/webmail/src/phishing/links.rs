@@ -127,8 +127,8 @@ fn authority(address: &str) -> Option<(Option<LinkHost>, LinkHost)> {
     Some((user.split(':').next().and_then(LinkHost::of).filter(LinkHost::is_name), host))
 }
 
-/// The host that a text names. It is in an address among the words of the text, or the whole text
-/// looks like a host.
+/// The first host that a text names: in a URL, in a word that begins with `www.`, or as the only
+/// word of the text.
 fn named(text: &str) -> Option<LinkHost> {
     let is_alone = text.split_whitespace().nth(1).is_none();
     text.split_whitespace().take(50).find_map(|word| {
@@ -158,7 +158,8 @@ fn without_tags(html: &str) -> String {
 /// The most bytes of a character reference after its `&`, with its `;`.
 const REFERENCE_BYTES_MAX: usize = 9;
 
-/// Decodes the character references in a text (HTML section 13.2.5.72) that may occur in addresses.
+/// Decodes character references in a text (HTML section 13.2.5.72): numbers, and the names that may
+/// occur in addresses.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn changed_password_has_another_mark() {
+fn a_changed_password_changes_the_password_mark() {
     let hashes = [
         "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjA",
         "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjB",
