@@ -1,5 +1,5 @@
-//! Messages: any message is parsed, decoded and summarized, with the same result for all cuts. A
-//! message that a user composes reads back unchanged.
+//! Messages: any message is parsed, decoded and summarized. The result does not depend on the
+//! pieces in which the message arrives. A message that a user composes reads back unchanged.
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;

@@ -27,8 +27,9 @@ const KEY: &str = "key.pem";
 
 /// All certificates with their keys, packed for the machine.
 ///
-/// `wrong`: makes an error about the configuration, from the text after the file's name. Errors:
-/// refused when a file cannot be read, or when its certificate or key is unusable.
+/// `wrong`: returns the error for a fault in `barepost.toml`. Its argument is the text that follows
+/// the name `barepost.toml` in the error. Errors: [`Failure::refused`] if a file cannot be read, or
+/// if its certificate or key is unusable.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,
@@ -108,7 +109,7 @@ fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     let refused =
         |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-    // The key is written first: a certificate without its key would be useless.
+    // If this run ends between the two writes, the next run creates both again: see `own`.
     write(&folder.join(KEY), &pair.1)?;
     write(&folder.join(CERTIFICATE), &pair.0)?;
     Ok(pair)

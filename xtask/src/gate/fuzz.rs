@@ -32,18 +32,18 @@ const GRACE: Duration = Duration::from_secs(120);
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 const TARGET_FOLDER: &str = "target/fuzz";
 
-/// The option for the time of `fuzz`.
+/// The option that sets how long `fuzz` runs.
 #[derive(Args)]
 pub(super) struct Fuzzing {
-    /// `fuzz`: run all targets, for this many minutes together
+    /// `fuzz`: run all targets, in this many minutes altogether
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Fuzzing")]
     pub(super) minutes: Option<u64>,
 }
 
 /// Builds and runs all targets. Prints one line for each target to the terminal and to `log`.
 ///
-/// Errors: refused when a tool is not available; broke when the build fails; [`Failure::Told`]
-/// if a target fails.
+/// Errors: [`Failure::refused`] if a tool is not available, [`Failure::broke`] if the build fails,
+/// [`Failure::Told`] if a target fails.
 pub(super) fn run(
     repository: &Repository,
     log: &mut File,
