@@ -20,8 +20,8 @@ pub(crate) struct Options {
 
 /// Prints the content of a disk and its faults. Never writes to the disk.
 ///
-/// Errors: refused when the file cannot be read or is not a Barepost disk; [`Failure::Told`] when
-/// the disk has faults.
+/// Errors: [`Failure::refused`] if the file cannot be read or is not a Barepost disk,
+/// [`Failure::Told`] if the disk has faults.
 pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     let path = options.file.display();
     let file = File::open(&options.file)
@@ -53,7 +53,7 @@ fn is_served(file: &File) -> bool {
 /// Checks that the machine will open this disk. Makes a store on the disk and answers the store's
 /// first requests, which read the superblocks. Then reads the store's state. Writes nothing.
 ///
-/// Errors: refused with the store's reason.
+/// Errors: [`Failure::refused`] with the store's reason.
 pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
     let refused =
         |what: &dyn std::fmt::Display| Failure::refused(format_args!("{}: {what}", path.display()));

@@ -27,7 +27,8 @@ const BROTLI_WINDOW_BITS: i32 = 22;
 /// Packs the files of `folder` under their relative paths, and the MTA-STS policy of the machine's
 /// domains, if any.
 ///
-/// Errors: refused when the folder cannot be read or contains an entry that cannot be served.
+/// Errors: [`Failure::refused`] if the folder cannot be read or contains an entry that cannot be
+/// served.
 pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<u8>, Failure> {
     let mut files = BTreeMap::new();
     if let Some(folder) = folder {

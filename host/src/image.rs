@@ -16,7 +16,7 @@ const BUILT: &str = "image/x86_64-unknown-linux-gnu/image/barepost-image";
 
 /// Builds the image and returns the file to boot.
 ///
-/// Errors: broke when the build fails.
+/// Errors: [`Failure::broke`] if the build fails.
 pub fn build(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
     if !unstripped(repository).exists() {
         remark("barepost: building the image, once; this takes a minute or more");
@@ -48,7 +48,7 @@ pub fn unstripped(repository: &Repository) -> PathBuf {
 ///
 /// The file is put in place by renaming, because another `barepost` may be reading the old one.
 ///
-/// Errors: broke when the image cannot be stripped.
+/// Errors: [`Failure::broke`] if the image cannot be stripped.
 pub fn strip(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
     let doing = "stripping the image";
     let stripped = repository.target("image").join("barepost-image");

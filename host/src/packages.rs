@@ -27,7 +27,7 @@ pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Fai
     })
 }
 
-/// Installs Debian packages. Errors: refused when we are not root or this is not Debian.
+/// Installs Debian packages. Errors: [`Failure::refused`] if we are not root or this is not Debian.
 pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), Failure> {
     let line = format!("apt-get install {}", packages.join(" "));
     let may_install = nix::unistd::geteuid().is_root()

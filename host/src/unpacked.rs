@@ -43,7 +43,7 @@ pub fn has_library(name: &str) -> bool {
 impl Unpacked {
     /// Downloads the packages and unpacks them, unless that was done before.
     ///
-    /// Errors: broke when they are not available.
+    /// Errors: [`Failure::broke`] if they are not available.
     pub fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<(), Failure> {
         let Unpacked { name, packages, kept } = self;
         let doing = format!("getting {packages}");
@@ -88,7 +88,7 @@ const fn of_postfix(name: &'static str) -> Tool {
 impl Tool {
     /// The path of the program, with everything that it needs.
     ///
-    /// Errors: refused or broke when a part of it is not available.
+    /// Errors: [`Failure::refused`] or [`Failure::broke`] if a part of it is not available.
     pub fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
         let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
@@ -100,7 +100,7 @@ impl Tool {
 
     /// The same without libraries from other packages.
     ///
-    /// Errors: broke when it is not available.
+    /// Errors: [`Failure::broke`] if it is not available.
     pub fn get(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         if let Some(path) = repository::program(self.name) {
             return Ok(path);

@@ -63,7 +63,8 @@ struct Outcome {
     verdict: &'static str,
 }
 
-/// Errors: refused for a name or option that is not allowed; [`Failure::Told`] if a part fails.
+/// Errors: [`Failure::refused`] for a name or option that is not allowed, [`Failure::Told`] if a
+/// part fails.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
     let of_rooms = options.rooms.arguments(options.cores);

@@ -24,7 +24,7 @@ pub(crate) struct Options {
 
 /// Replaces this process by the packetdrill player, so that the player's exit status is returned.
 ///
-/// Errors: broke when the player cannot be built or started.
+/// Errors: [`Failure::broke`] if the player cannot be built or started.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     simulator::build(repository, None, stop)?;
     let mut player = Command::new(simulator::player(repository));

@@ -11,7 +11,7 @@ const BUILD_BUDGET: Duration = Duration::from_secs(900);
 
 /// Builds both programs. Cargo's output goes to `log`, or to the terminal.
 ///
-/// Errors: broke when the build fails.
+/// Errors: [`Failure::broke`] if the build fails.
 pub(crate) fn build(
     repository: &Repository,
     log: Option<&File>,

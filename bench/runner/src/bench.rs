@@ -115,7 +115,7 @@ pub(crate) struct Options {
     only: Option<String>,
 }
 
-/// Errors: refused if there is no bench of that name.
+/// Errors: [`Failure::refused`] if there is no bench of that name.
 pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     if let Some(only) = &options.only {
         return run_only(repository, options, only, stop);

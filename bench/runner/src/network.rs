@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 
 /// Moves this thread into a new network namespace.
 ///
-/// Errors: refused when that is not permitted.
+/// Errors: [`Failure::refused`] if that is not permitted.
 pub(super) fn enter() -> Result<(), Failure> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| {
         Failure::refused(format_args!(

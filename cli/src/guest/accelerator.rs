@@ -55,7 +55,7 @@ pub enum AcceleratorChoice {
 }
 
 impl AcceleratorChoice {
-    /// Errors: refused when KVM is asked for and no guest runs on it.
+    /// Errors: [`Failure::refused`] if KVM is asked for and no guest runs on it.
     pub fn choose(self, qemu: &Path) -> Result<Accelerator, Failure> {
         match self {
             AcceleratorChoice::Tcg => Ok(Accelerator::Tcg),

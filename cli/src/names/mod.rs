@@ -40,7 +40,8 @@ pub(crate) struct Options {
     server: Option<IpAddr>,
 }
 
-/// Errors: refused for a wrong configuration; [`Failure::Told`] for a missing or wrong record.
+/// Errors: [`Failure::refused`] for a wrong configuration, [`Failure::Told`] for a missing or wrong
+/// record.
 pub(crate) fn run(options: &Options, stop: &Stop) -> Result<(), Failure> {
     let (_, configuration) = read_configuration(&options.data.join("barepost.toml"))?;
     let keys = signing_keys(&options.data, &configuration)?;

@@ -14,7 +14,7 @@ use tls::Authorities;
 /// Packs the authorities into a file of the folder. Creates no file if none are named.
 ///
 /// `wrong`: makes an error about the configuration, from the text after the file's name. Errors:
-/// refused when a file cannot be read, or contains no authority.
+/// [`Failure::refused`] if a file cannot be read, or contains no authority.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,

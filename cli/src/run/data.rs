@@ -67,8 +67,9 @@ impl DataFolder {
 
     /// Opens the folder and creates missing files.
     ///
-    /// Errors: refused when another machine uses the folder, when the configuration is wrong, when
-    /// the disk is missing and must not be created, or when this version cannot serve the disk.
+    /// Errors: [`Failure::refused`] if another machine uses the folder, if the configuration is
+    /// wrong, if the disk is missing and must not be created, or if this version cannot serve the
+    /// disk.
     pub(crate) fn open_on(terms: &Terms<'_>, folder: &Path) -> Result<DataFolder, Failure> {
         let refused = |doing: &str, path: &Path| {
             let path = path.display().to_string();
@@ -170,7 +171,7 @@ impl DataFolder {
 
 /// The text of a `barepost.toml`, and its parsed configuration.
 ///
-/// Errors: refused when the file cannot be read or is wrong, with the path and the line.
+/// Errors: [`Failure::refused`] if the file cannot be read or is wrong, with the path and the line.
 pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration), Failure> {
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::refused(format_args!("{}: reading: {error}", path.display())))?;

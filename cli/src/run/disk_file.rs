@@ -40,8 +40,8 @@ pub(super) struct Place {
 
 /// Checks that the folder's disk exists or may be created. Changes nothing.
 ///
-/// Errors: refused when the disk is missing in a folder that has been used before, or when it
-/// exists and a new one is requested.
+/// Errors: [`Failure::refused`] if the disk is missing in a folder that has been used before, or if
+/// it exists and a new one is requested.
 pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure> {
     let path = folder.join(NAME);
     let refused = |what: &dyn Display| Failure::refused(format_args!("{}: {what}", path.display()));

@@ -15,12 +15,12 @@ pub trait Hosting: Running + Sized {
 
     /// Attaches to a tap interface, for a machine with this many cores.
     ///
-    /// Errors: refused when the interface is not available.
+    /// Errors: [`Failure::refused`] if the interface is not available.
     fn attach(interface: &str, cores: u8) -> Result<Self::Taps, Failure>;
 
     /// Starts the machine with the files of a data folder.
     ///
-    /// Errors: refused when the memory is too small.
+    /// Errors: [`Failure::refused`] if the memory is too small.
     fn start(
         taps: Self::Taps,
         cores: u8,

@@ -174,7 +174,7 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
 /// The machine's memory in MiB: the value of `--memory`, or the default, or more if the cores and
 /// the site need it. `own_mib`: the part that the engines do not get.
 ///
-/// Errors: refused when `--memory` is less than the engines and `own_mib` need.
+/// Errors: [`Failure::refused`] if `--memory` is less than the engines and `own_mib` need.
 fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
     let needed_mib = (configuration::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
@@ -216,8 +216,8 @@ fn announce(
     }
 }
 
-/// Errors: refused when a port is in use, when the interface is not a tap interface, or when the
-/// number of its queues does not suit the machine.
+/// Errors: [`Failure::refused`] if a port is in use, if the interface is not a tap interface, or if
+/// the number of its queues does not suit the machine.
 fn network(options: &Options) -> Result<Network, Failure> {
     match &options.tap {
         Some(interface) => {

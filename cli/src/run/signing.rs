@@ -39,7 +39,7 @@ const KEYS_MAX: usize = 4;
 /// The data folder's keys, in the order of their signatures above messages. Creates keys if the
 /// folder has none.
 ///
-/// Errors: refused when a file cannot be read, or contains no usable key.
+/// Errors: [`Failure::refused`] if a file cannot be read, or contains no usable key.
 pub(crate) fn keys(
     folder: &Path,
     configuration: &Configuration,

@@ -20,7 +20,8 @@ const FETCH_BUDGET: Duration = Duration::from_secs(120);
 
 /// Fetches the database, and runs cargo-deny on everything in `deny.toml`. `log` gets the findings.
 ///
-/// Errors: refused when the tool or the database is not available; broke when there are findings.
+/// Errors: [`Failure::refused`] if the tool or the database is not available, [`Failure::broke`] if
+/// there are findings.
 pub(super) fn check(
     repository: &Repository,
     log: &File,

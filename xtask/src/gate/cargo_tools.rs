@@ -20,7 +20,7 @@ pub(super) struct Tool {
 impl Tool {
     /// Installs the tool unless this version is installed. Returns its path.
     ///
-    /// Errors: refused, with what is missing.
+    /// Errors: [`Failure::refused`] with the name of what is missing.
     pub(super) fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let Tool { name, version, .. } = self;
         let tools = repository.target("tools");

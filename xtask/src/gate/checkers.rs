@@ -16,7 +16,7 @@ const BUDGET: Duration = Duration::from_secs(600);
 
 /// Installs the checkers that are missing.
 ///
-/// Errors: refused, with what is missing.
+/// Errors: [`Failure::refused`] with the name of what is missing.
 pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<(), Failure> {
     build_h2spec(repository, stop)?;
     install_sslyze(repository, stop)

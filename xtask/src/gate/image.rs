@@ -18,7 +18,7 @@ const RANDOMNESS: &str = "getrandom@0.2.17";
 /// Builds the image, and checks that it has no undefined symbol, no thread-local storage and no
 /// system call. Also checks that the engine builds without std. `log` gets the output.
 ///
-/// Errors: broke when a build or a check fails.
+/// Errors: [`Failure::broke`] if a build or a check fails.
 pub(super) fn check(
     repository: &Repository,
     log: &File,

@@ -42,7 +42,7 @@ pub(super) const TYPESCRIPT: Package = Package {
 impl Package {
     /// Unpacks the package under `target/tools`, unless it is unpacked there. Returns its folder.
     ///
-    /// Errors: refused when the package is not available or has another digest.
+    /// Errors: [`Failure::refused`] if the package is not available or has another digest.
     pub(super) fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let Package { name, version, digest, files, .. } = self;
         let (doing, folder) = (format!("getting {name}"), repository.target("tools").join(name));

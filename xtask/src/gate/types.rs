@@ -17,7 +17,7 @@ const OPTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexe
 
 /// The command that checks the script.
 ///
-/// Errors: refused when TypeScript is not available.
+/// Errors: [`Failure::refused`] if TypeScript is not available.
 pub(super) fn checker(repository: &Repository, stop: &Stop) -> Result<Command, Failure> {
     let folder = npm::TYPESCRIPT.fetch(repository, stop)?;
     let mut check = hold::command(packages::program("node", "nodejs", stop)?);

@@ -42,7 +42,7 @@ pub(super) struct Unpacked {
 
 /// Fetches Debian's kernel and the packages in `names`, and unpacks them, once.
 ///
-/// Errors: refused on a host without access to Debian's packages.
+/// Errors: [`Failure::refused`] on a host without access to Debian's packages.
 pub(super) fn unpack(
     folder: &Path,
     stop: &Stop,

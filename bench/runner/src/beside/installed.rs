@@ -35,7 +35,7 @@ pub(super) struct Installation {
 impl Installation {
     /// Makes the peer; `fill` adds to its disk's file system.
     ///
-    /// Errors: refused on a host without access to Debian's packages.
+    /// Errors: [`Failure::refused`] on a host without access to Debian's packages.
     pub(super) fn make(
         &self,
         repository: &Repository,

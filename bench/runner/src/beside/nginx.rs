@@ -44,7 +44,7 @@ const FOLDERS: &[&str] = &[
 /// Makes the peer with the files of `site`. The folder `identity` holds the certificate and the
 /// key.
 ///
-/// Errors: refused on a host without access to Debian's packages.
+/// Errors: [`Failure::refused`] on a host without access to Debian's packages.
 pub(super) fn make(
     repository: &Repository,
     site: &Path,

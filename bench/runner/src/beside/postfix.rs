@@ -50,7 +50,7 @@ pub(crate) const SETTINGS: &str = include_str!("postfix/main.cf");
 
 /// Makes the peer, with these accounts and these files.
 ///
-/// Errors: refused on a host without access to Debian's packages.
+/// Errors: [`Failure::refused`] on a host without access to Debian's packages.
 pub(super) fn make(
     repository: &Repository,
     accounts: &[Account],

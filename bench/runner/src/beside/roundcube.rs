@@ -62,7 +62,7 @@ const ROUNDCUBE: Installation = Installation {
 /// Makes the peer with the bench's mailboxes. The folder `identity` holds the certificate and the
 /// key.
 ///
-/// Errors: refused on a host without access to Debian's packages.
+/// Errors: [`Failure::refused`] on a host without access to Debian's packages.
 pub(super) fn make(repository: &Repository, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {
     ROUNDCUBE.make(repository, stop, |root| {
         for file in files(identity)? {

@@ -30,7 +30,7 @@ pub(super) struct Native {
     flooded: Flooded,
 }
 
-/// Errors: refused with less than two processors.
+/// Errors: [`Failure::refused`] with fewer than two processors.
 pub(super) fn measure(stop: &Stop) -> Result<Native, Failure> {
     if fabric::cores_max() == 0 {
         return Err(Failure::refused(

@@ -18,7 +18,7 @@ const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 
 /// Installs missing tools. Returns the search path on which cargo finds `cargo fuzz`.
 ///
-/// Errors: refused, with what is missing.
+/// Errors: [`Failure::refused`] with the name of what is missing.
 pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<OsString, Failure> {
     packages::program("c++", "g++", stop)?;
     if !succeeds(
