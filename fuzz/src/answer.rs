@@ -3,7 +3,8 @@
 //!
 //! Oracles:
 //! - Any input: no panic. When the server has sent everything, the result is known.
-//! - The result depends neither on the cuts of the response nor on bytes after its end.
+//! - The result depends neither on the pieces in which the response arrives nor on bytes after its
+//!   end.
 //! - The text of a filter that is passed on is printable ASCII, in one line, and short.
 
 use std::fmt::Debug;

@@ -2,8 +2,8 @@
 //! that we add.
 //!
 //! Oracles:
-//! - Any input: no panic. Verdicts do not depend on the cuts of the message. The verifier asks the
-//!   DNS only for names of keys.
+//! - Any input: no panic. Verdicts do not depend on the pieces in which the message arrives. The
+//!   verifier asks the DNS only for names of keys.
 //! - A verdict is one line of text that a header field may contain.
 //! - Our signature of any message passes with the key that we publish. So does our ARC seal, unless
 //!   the message already had a chain. The lines of a signature need no further folding.
@@ -24,7 +24,8 @@ const KEY: [u8; 48] = {
     key
 };
 
-/// The time, the cuts of the message, the published key, and the message after a zero byte.
+/// The time, the lengths of the pieces of the message, the published key, and the message after a
+/// zero byte.
 struct Input<'a> {
     now: u32,
     cuts: [u8; 3],
@@ -101,8 +102,8 @@ fn check_seal(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     );
 }
 
-/// Reads a message in pieces. Each cut is a percentage of the message's length, counted from the
-/// cut before.
+/// Reads a message in pieces. Each of `cuts` is the length of a piece, in percent of the message's
+/// length.
 fn read(mut reading: MessageReader, message: &[u8], cuts: [u8; 3]) -> CompleteMessage {
     let mut rest = message;
     for cut in cuts {

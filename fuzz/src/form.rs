@@ -1,6 +1,7 @@
 //! The webmail form of a message to be sent, with any bytes.
 //!
-//! Oracles: the result does not depend on cuts. The reader returns at most the bytes of the form.
+//! Oracles: the result does not depend on the pieces in which the form arrives. The reader returns
+//! at most the bytes of the form.
 
 use std::collections::VecDeque;
 

@@ -8,8 +8,8 @@
 //!   are the site's, and have the declared length (`reading`).
 //! - A program gets each request once. Each body that it admits is taken and released. The program
 //!   gives the same reply to every request.
-//! - Neither the cuts between segments nor the buffer space change the requests that the server
-//!   sees, or its responses. So a cut cannot smuggle a request.
+//! - Neither the segments in which the bytes arrive nor the buffer space change the requests that
+//!   the server sees, or its responses. So the end of a segment cannot smuggle a request.
 
 pub(crate) mod reading;
 pub(crate) mod world;

@@ -6,7 +6,7 @@
 //!   exactly once, and deletes messages only at QUIT (`world`).
 //! - There is one well-formed response for each command. Messages and lists are complete and decode
 //!   to the content of the maildrop. QUIT deletes the marked messages (`reading`).
-//! - Neither the cuts of the bytes nor the buffer space change the responses.
+//! - Neither the pieces in which the bytes arrive nor the buffer space change the responses.
 
 mod reading;
 mod world;

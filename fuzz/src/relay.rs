@@ -1,7 +1,7 @@
 //! Outbound mail: the bytes of a peer, and events between them.
 //!
-//! The client's output is sent only when a segment of the peer ends, at a cut or an event. So the
-//! client gets all bytes of a segment before it sends more.
+//! The client's output is sent only when a segment of the peer ends: at the end of a piece of the
+//! input, or at an event. So the client gets all bytes of a segment before it sends more.
 //!
 //! Oracles:
 //! - Any input: no panic, and at the end each recipient of each message has exactly one outcome.

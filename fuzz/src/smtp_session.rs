@@ -6,7 +6,8 @@
 //!   each message exactly once (`world`).
 //! - Each command has exactly one well-formed reply. A simple dot-unstuffer finds the stored
 //!   messages in the client's bytes (`reading`). So no message can be smuggled.
-//! - Neither the cuts of the bytes nor the buffer space change the replies or the stored messages.
+//! - Neither the pieces in which the bytes arrive nor the buffer space change the replies or the
+//!   stored messages.
 
 mod reading;
 mod world;

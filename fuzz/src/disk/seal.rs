@@ -65,7 +65,7 @@ pub(super) fn renew(image: &mut Image) {
         let seal = hash(key_in(bytes), &[&bytes[32..2144], &bytes[..16]]);
         bytes[16..32].copy_from_slice(&seal);
     }
-    // The store ignores records with a checksum under another key than that of the superblock.
+    // The store ignores records with a checksum under another key than the key of the superblock.
     let Some(key) = SUPERBLOCKS.into_iter().find(|page| image.page(*page).starts_with(b"BAREPOST"))
     else {
         return;
