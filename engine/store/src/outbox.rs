@@ -23,7 +23,7 @@ pub struct OutboxEntry {
     pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
     pub(crate) is_damage_reported: bool,
-    /// On the disk, the entry is part of the marks of its message, as in format 3.
+    /// On the disk, the entry is in the flags and keywords of its message, as in format 3.
     pub(crate) is_in_marks: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum EntryState {
     Returned,
 }
 
-/// The packing of results into bits: the most recipients of an entry, and the bits for each.
+/// How the results of an entry are packed into a byte: the most recipients, and the bits for each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Packing {
     /// Eight recipients: whether each is done.

@@ -19,7 +19,7 @@ pub const FORMAT_VERSION: u32 = 4;
 /// The format of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// Outbox entries are in the marks of their messages.
+    /// Outbox entries are in the flags and keywords of their messages.
     Three,
     /// Outbox entries are in separate records.
     Four,

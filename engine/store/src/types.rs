@@ -172,8 +172,9 @@ impl Flags {
     }
 }
 
-/// A change of a message's marks: first some marks are cleared, then some are set. The change does
-/// not touch any other mark. So another change at the same time keeps its effect.
+/// A change of a message's marks: its flags and keywords. First some marks are cleared, then some
+/// are set. The change does not touch any other mark. So another change at the same time keeps its
+/// effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarkChange {
     /// The marks to clear.

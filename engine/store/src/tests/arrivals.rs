@@ -47,8 +47,9 @@ fn repeated_message_is_refused_until_its_arrival_is_forgotten() {
     assert_eq!((rig.list(ada).len(), rig.list(eve).len()), (3, 1));
 }
 
-/// After a cut anywhere, a repeated delivery succeeds if the message is missing, and is refused if
-/// the message has arrived. This also holds if the record is durable but the message is torn.
+/// After a power cut at any point, a repeated delivery succeeds if the message is missing, and is
+/// refused if the message has arrived. This also holds if the record is durable but the message is
+/// torn.
 #[test]
 fn repeated_message_is_there_once_after_a_cut_anywhere() {
     for length in [1500, 40_000] {

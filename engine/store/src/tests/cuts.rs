@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use chance::Dice;
 
-/// Runs a scenario with one completion a turn, and cuts it at every point in every way.
+/// Runs a scenario with one completion a turn, and cuts the power at every point in every way.
 pub(super) fn at_every_point(
     mut start: Rig,
     act: impl Fn(&mut Rig),

@@ -1,5 +1,5 @@
-//! Short scenarios cut at every point, and cut again at every point of the recovery. For each cut,
-//! all small sets of sectors with another fate than the rest are tried.
+//! Short scenarios with a power cut at every point, and another power cut at every point of the
+//! recovery. For each cut, all small sets of sectors with another fate than the rest are tried.
 
 use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 /// The most pages for which every combination of old, new and garbage pages is tried.
 const PAGES_MAX: usize = 5;
 
-/// All disks that a cut may leave of `disk`, within bounds: all sectors old or all new, with up to
-/// two sectors that have any other fate. If the pages are few, also each page as a whole is old,
-/// new or garbage.
+/// All disks that a power cut may leave of `disk`, within bounds: all sectors old or all new, with
+/// up to two sectors that have any other fate. If the pages are few, also each page as a whole is
+/// old, new or garbage.
 fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     let sectors = disk.unflushed();
     let cut = |fate: &dyn Fn(u64) -> CutEffect| {
@@ -72,7 +72,8 @@ fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut visit: impl FnMut(&T
     }
 }
 
-/// Opens `disk` request by request, cuts again at each point, and calls `visit` with the result.
+/// Opens `disk` request by request, cuts the power at each point, and calls `visit` with each disk
+/// that this may leave.
 fn at_every_point_of_recovery(disk: TestDisk, mut visit: impl FnMut(TestDisk)) {
     let mut rig = Rig::opening(disk);
     rig.exchange();

@@ -668,7 +668,8 @@ fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
 /// The number of lives of each kind, so that a test takes a few seconds.
 const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
-/// Runs a store through `cuts` cuts. Returns the number of cuts, and how often the disk was full.
+/// Runs a store through `cuts` power cuts. Returns the number of cuts, and how often the disk was
+/// full.
 pub(super) fn live(seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     live_on(1, seed, bytes, accounts, cuts)
 }
@@ -709,8 +710,8 @@ fn all_promises_hold_after_power_cuts_on_a_nearly_full_disk() {
     assert!(u64::from(full) > LIVES * 2, "the disk was full only {full} times");
 }
 
-/// In this life cuts end checkpoints before they are complete. With a reserve that counted the
-/// largest checkpoint only once, no segment would be free in the end, and deletions would fail.
+/// With this seed, power cuts end checkpoints before they are complete. With a reserve that counted
+/// the largest checkpoint only once, no segment would be free in the end, and deletions would fail.
 #[test]
 fn deletions_find_space_after_cuts_amid_checkpoints() {
     live(1_006_275, 3 << 19, 2, 40);

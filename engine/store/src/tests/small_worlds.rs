@@ -252,7 +252,7 @@ impl World {
     }
 }
 
-/// Calls `visit` with all disks that a cut may leave of `disk`: every subset of each eight
+/// Calls `visit` with all disks that a power cut may leave of `disk`: every subset of each eight
 /// consecutive sectors is new, with all other sectors old or all other sectors new. Also each
 /// sector is garbage.
 fn for_each_remains(disk: &TestDisk, mut visit: impl FnMut(TestDisk)) {

@@ -120,7 +120,7 @@ fn with_malformed(count: u8) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..count {
-        // A number above the largest possible number.
+        // The first eight bytes are no valid number: it is above the largest possible one.
         let malformed = record(SHARD, &[&[255; 8][..], &[number; 192]].concat());
         rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&malformed);
     }
