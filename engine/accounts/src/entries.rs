@@ -80,7 +80,7 @@ fn kind(recipient: &relay::OutgoingRecipient) -> (String, Packing) {
     (domain_of(&recipient.address), packing_of(recipient))
 }
 
-/// The packing of an entry that covers this recipient.
+/// The packing of the results of an entry that covers this recipient.
 pub fn packing_of(recipient: &relay::OutgoingRecipient) -> Packing {
     if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
 }

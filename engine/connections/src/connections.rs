@@ -377,7 +377,7 @@ impl Connections {
         let Some(output) = out.get(..progress.written) else {
             unreachable!("more bytes written than there is room for")
         };
-        // Without any part of this output, the peer cannot continue the handshake.
+        // If a part of this output is missing, the peer cannot continue the handshake.
         if !output.is_empty() && self.net.send(turn.now, connection, output) < output.len() {
             self.reset(connection);
         }

@@ -23,7 +23,7 @@ pub struct ProgressMark {
 }
 
 impl ProgressMark {
-    /// The mark of a session that has sent and received `bytes_moved` bytes by now.
+    /// The progress of a session that has sent and received `bytes_moved` bytes by now.
     pub fn of(bytes_moved: u32, now: Instant) -> ProgressMark {
         ProgressMark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
     }

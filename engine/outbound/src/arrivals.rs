@@ -15,7 +15,7 @@ use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{DeliveryKind, bits};
 
-/// The number of a notice in its origin. Only that of a replacement is greater.
+/// The number of a notice in its origin. Only the number of a replacement is greater.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
 
 /// The number of low bits of a message's GUID that an origin keeps unchanged. The bits above them

@@ -33,7 +33,8 @@ pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 pub(super) enum EntryKind {
     /// The message is in an envelope, and is to be sent.
     Posted,
-    /// The message has no envelope. It came for an account that forwards its mail with this mark.
+    /// The message has no envelope. It came for an account that forwards its mail. The forwarded
+    /// message gets this mark, by which a loop is noticed (`relay::loops`).
     Arrived(LoopMark),
     /// As `Arrived`, but this server has forwarded the message before.
     Looped,
@@ -71,8 +72,8 @@ const HEADER_BYTES_MAX: usize = 8 * 1024;
 
 impl Entry {
     /// The entry of this account with this envelope. `message`: the beginning of the message.
-    /// `mark`: makes the mark of the message from the header. `None`: the envelope does not have
-    /// the recipients that the record names.
+    /// `mark`: makes the [`MessageMark`] from the header. `None`: the envelope does not have the
+    /// recipients that the record names.
     pub(super) fn posted(
         account: AccountId,
         envelope: Envelope,

@@ -1,5 +1,5 @@
-//! The head of an entry, above the message: its signatures, the mark of a message with long lines,
-//! then its envelope.
+//! The head of an entry, above the message: its signatures, a line that marks a message with long
+//! lines, then its envelope.
 //!
 //! Both are read from the entry's beginning, which may arrive in parts of any size. The store
 //! appends the signatures last, so they may cross the boundary of a chunk. The envelope begins in a
@@ -88,7 +88,8 @@ fn signatures_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
     }
 }
 
-/// The length in bytes of the mark of long lines above an envelope. It may be padded with spaces.
+/// The length in bytes of the line above an envelope that marks a message with long lines. The line
+/// may be padded with spaces.
 fn mark_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
     let mark = envelope::LONG_LINES.trim_ascii_end();
     let Some(rest) = entry.strip_prefix(mark) else {

@@ -245,7 +245,8 @@ impl QueueIndex {
         }
     }
 
-    /// Sets the message of an entry that was read. `mark`: the message if it has other entries.
+    /// Notes the message of an entry that was read. `mark`: the mark of the message, if it has
+    /// other entries.
     pub(super) fn set_message(&mut self, place: Place, mark: Option<MessageMark>) {
         if let Some(status) = self.entries.get_mut(&place) {
             status.message = mark.map_or(EntryMessage::Single, EntryMessage::Shared);
@@ -264,7 +265,7 @@ impl QueueIndex {
         self.entries.get(&place)?.message.mark()
     }
 
-    /// The entries with UIDs close to that of the entry at `place`, without that entry itself.
+    /// The entries with UIDs close to the UID of the entry at `place`, without that entry itself.
     fn near(&self, place: Place) -> impl Iterator<Item = (Place, EntryStatus)> {
         let (account, Uid(uid)) = place;
         let from = (account, Uid(uid.saturating_sub(SPREAD)));

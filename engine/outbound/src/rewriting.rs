@@ -2,20 +2,19 @@
 //!
 //! Most servers accept messages as our users submit them. Some messages have lines that are longer
 //! than SMTP permits, and some servers accept ASCII only. Which part of a message has a long line
-//! is known only after its beginning is on the disk. So such a message is stored as it came, with a
-//! mark if it has long lines (`head`). Its entry in the outbox is then *replaced*: the attempt
-//! reads the message, writes it anew (`message::Reencoder`), signs it, and delivers it into the
-//! same outbox. The new entry is sent like any other. An 8-bit message is replaced when a host has
-//! told that it does not support 8BITMIME. Local recipients get the message as it came.
+//! is known only after its beginning is on the disk. So such a message is stored as it came. If it
+//! has long lines, a line above it marks this (`head`). Its entry in the outbox is then *replaced*:
+//! the attempt reads the message, writes it anew (`message::Reencoder`), signs it, and delivers it
+//! into the same outbox. The new entry is sent like any other. An 8-bit message is replaced when a
+//! host has told that it does not support 8BITMIME. Local recipients get the message as it came.
 //!
 //! Only messages of our own users are written anew, never forwarded ones: those that this server
-//! has signed, or marked when they were submitted. A mark is not made for a message that an account
-//! resends.
+//! has signed, or marked when they were submitted. A message that an account resends is not marked.
 //!
 //! Invariants:
 //! - The replacement is a local delivery with an origin (`arrivals`). When it is durable, all
 //!   recipients of the old entry are marked, so each recipient gets the message by one of the
-//!   entries. If the power fails before the mark, the next attempt finds the note.
+//!   entries. If the power fails before they are marked, the next attempt finds the note.
 //! - The replacement is as old as the entry that it replaces (`QueueIndex::arrived`). So the
 //!   message is not tried for a second lifetime.
 //! - The signed bytes are the stored bytes.

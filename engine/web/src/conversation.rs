@@ -412,7 +412,8 @@ impl HttpConversation {
     }
 }
 
-/// The mark of the account's password, for a client that has just logged in.
+/// The mark that distinguishes the account's password from its later ones, for a client that has
+/// just logged in.
 fn password_of(account: AccountId, call: &HttpCall<'_>) -> PasswordMark {
     let Some(known) = call.cx.store.account(account) else {
         unreachable!("the login has found {account:?}")

@@ -15,7 +15,7 @@ use super::passwords::PasswordPreparation;
 /// A request, by the event that it waits for.
 #[expect(clippy::large_enum_variant, reason = "a session has it in a box")]
 pub(super) enum PendingRequest {
-    /// The session's turn. A body of this many bytes is admitted.
+    /// The session's turn, in which a body of this many bytes is admitted.
     Admission(usize),
     /// The decision of the account's core whether a form is admitted.
     FormAdmission {
