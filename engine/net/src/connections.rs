@@ -169,7 +169,7 @@ impl Tcp {
         self.flows.len()
     }
 
-    /// The bucket of a flow, which is the same on all cores.
+    /// The bucket of a flow (`cores::steering`). It is the same on all cores.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         self.flows.bucket(flow)
     }

@@ -68,9 +68,10 @@ pub(crate) struct MulticoreState {
     outgoing: Vec<CoreQueue>,
     /// Buffers of our card that are on other cores.
     away: Away,
-    /// The connections on this core, by bucket. `None` if no core steers segments to this core.
+    /// The connections on this core, by bucket of flows (`steering`). `None` if no core steers
+    /// segments to this core.
     holdings: Option<Holdings>,
-    /// The owner of each bucket of flows. `None` if this core does not steer.
+    /// The owner of each bucket of flows (`steering`). `None` if this core does not steer.
     steering: Option<Steering>,
 }
 
@@ -175,7 +176,7 @@ impl MulticoreState {
     }
 
     /// Decides which core processes a frame from our card. Returns false if another core does.
-    /// `bucket`: returns the bucket of a flow.
+    /// `bucket`: returns the bucket of a flow (`steering`).
     pub(crate) fn is_for_us(
         &mut self,
         now: Instant,

@@ -275,8 +275,8 @@ impl FlowTable {
         self.taken -= 1;
     }
 
-    /// The bucket of the flow: one of 4,096, the same on all cores. The bucket depends on other
-    /// bits of the hash than the home slot does.
+    /// The bucket of the flow, by which a core steers it (`cores::steering`): one of 4,096, the
+    /// same on all cores. The bucket depends on other bits of the hash than the home slot does.
     pub(crate) fn bucket(&self, flow: &Flow) -> u16 {
         (self.key_of(flow).hash >> 52) as u16
     }

@@ -72,7 +72,7 @@ pub(crate) struct PassedFrame {
     pub(crate) answerer: Option<CoreId>,
     /// Whether the transport checksum of the frame has been verified.
     pub(crate) verified: bool,
-    /// The bucket of a steered SYN.
+    /// The bucket of a SYN that was steered (`steering`).
     pub(crate) syn: Option<u16>,
 }
 

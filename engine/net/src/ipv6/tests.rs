@@ -120,16 +120,16 @@ fn an_unknown_option_is_treated_as_its_type_says() {
 
 #[test]
 fn misplaced_headers_are_refused_with_their_offset() {
-    // Hop-by-hop options after another header.
+    // Hop-by-hop options are allowed only before all other headers.
     let mut bytes = with_options(0, &[0; 6]);
     bytes.extend(with_options(6, &[0; 6]));
     assert_eq!(walk_from(60, &bytes), Walked::Refused(Problem::new(1, 40)));
-    // A routing header with segments left.
+    // The routing header has segments left.
     assert_eq!(walk_from(43, &[6, 0, 0, 1, 0, 0, 0, 0]), Walked::Refused(Problem::new(0, 42)));
 }
 
 #[test]
-fn a_walk_is_bounded() {
+fn a_walk_over_extension_headers_is_bounded() {
     let header = with_options(60, &[0; 6]);
     assert_eq!(walk_from(60, &header.repeat(HEADERS_MAX)), Walked::Dropped);
     let mut last = header.repeat(HEADERS_MAX - 1);
@@ -141,20 +141,20 @@ fn a_walk_is_bounded() {
 }
 
 #[test]
-fn every_truncation_is_noticed() {
+fn every_truncated_extension_header_is_noticed() {
     let mut bytes = with_options(60, &[5, 2, 0, 0, 1, 0]);
     bytes.extend(with_options(6, &[0x1e, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
     for length in 0..bytes.len() {
         assert_eq!(walk_from(0, &bytes[..length]), Walked::Truncated, "{length}");
     }
     assert!(matches!(walk_from(0, &bytes), Walked::Payload { .. }));
-    // An option that is longer than its header.
+    // The option is longer than its header.
     assert_eq!(walk_from(60, &with_options(6, &[0x1e, 5, 0, 0, 0, 0])), Walked::Truncated);
 }
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_never_break_a_walk(first: u8, bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_extension_headers_never_break_a_walk(first: u8, bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         match walk_from(first, &bytes) {
             Walked::Payload { at, named_at, .. } => prop_assert!(at <= 40 + bytes.len() && named_at < 40 + bytes.len()),
             Walked::Fragment(fragment) => prop_assert!(fragment.at <= 40 + bytes.len()),

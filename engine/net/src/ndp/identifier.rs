@@ -59,7 +59,7 @@ mod tests {
     use machine::Ethernet;
 
     #[test]
-    fn an_address_depends_on_its_inputs_alone() {
+    fn address_depends_on_secret_card_network_and_attempt() {
         let (network, other): (Ipv6Addr, Ipv6Addr) =
             ("2001:db8::".parse().unwrap(), "2001:db8:1::".parse().unwrap());
         let card = Ethernet([2, 0, 0, 0, 0, 1]);

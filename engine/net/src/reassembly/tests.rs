@@ -113,7 +113,7 @@ fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
 
 proptest! {
     #[test]
-    fn any_cut_in_any_order_is_reassembled(
+    fn fragments_of_any_size_and_order_are_reassembled(
         length in 9usize..4000,
         cuts in proptest::collection::vec(1usize..500, 0..12),
         order in any::<u64>(),

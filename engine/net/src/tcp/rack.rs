@@ -64,8 +64,8 @@ impl Rack {
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
         if run.ambiguous && round_trip < self.round_trip_min.min(smoothed) {
-            // An arrival this soon is probably that of the first copy. It says nothing about the
-            // second copy.
+            // If the acknowledgment comes this soon, the first copy has probably arrived. It says
+            // nothing about the second copy.
             return;
         }
         if !self.is_known {

@@ -166,7 +166,7 @@ fn mend(frame: &mut [u8]) {
 }
 
 fn feed(world: &mut World, frame: &[u8]) {
-    // The user consumes the data by not keeping it.
+    // The test keeps no received data, so TCP takes all of it as consumed.
     world.hears_as(frame, Checksum::Unknown);
     world.hears_as(frame, Checksum::Verified);
     world.says();

@@ -1,4 +1,5 @@
-//! Frames of the peer, written and parsed with smoltcp. So an independent parser checks our output.
+//! Writes the peer's frames and parses our frames, both with smoltcp. So an independent parser
+//! checks our output.
 
 use core::net::Ipv4Addr;
 use std::vec;

@@ -193,7 +193,7 @@ fn a_spurious_timeout_is_undone() {
     let window = talk.tcb.congestion().window();
     talk.wait(210).we(". 1:1001 ack 1 val 210 ecr 100").silence();
     assert_eq!(talk.tcb.congestion().window(), 1000);
-    // The echoed time is that of the first copy.
+    // The acknowledgment echoes the time of the first copy.
     talk.wait(10).peer(". 1:1 ack 1001 val 101 ecr 0").silence();
     assert!(talk.tcb.congestion().window() >= window);
     let mut talk = Conversation::stamped(100);

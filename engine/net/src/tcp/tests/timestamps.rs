@@ -34,7 +34,7 @@ fn the_echo_is_of_the_last_acked_or_longest_waiting_segment() {
     let mut talk = Conversation::stamped(100);
     talk.peer(". 1:501 ack 1 val 110 ecr 0").peer(". 501:1001 ack 1 val 120 ecr 0");
     talk.wait(40).we(". 1:1 ack 1001 val 40 ecr 110");
-    // Beyond a gap the echo stays that of the last in-order segment.
+    // A segment beyond a gap does not change the echo.
     talk.peer(". 2001:3001 ack 1 val 130 ecr 0").we(". 1:1 ack 1001 val 40 ecr 110");
     talk.peer(". 1001:2001 ack 1 val 140 ecr 0").we(". 1:1 ack 3001 val 40 ecr 140").silence();
 }

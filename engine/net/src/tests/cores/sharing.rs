@@ -264,8 +264,8 @@ fn strays_leave_room_for_steered_frames() {
         }
     }
     assert!(peers.len() >= 7);
-    // Segments without a connection, in buckets of the first core, which passes them on to the
-    // other core.
+    // The segments belong to no connection, but to buckets of the first core. This core passes them
+    // on to the other core.
     let mut strays = Vec::new();
     for port in 10_000..10_400 {
         let stray = Peer { expects: 555, ..Peer::at_port(port) }
