@@ -25,7 +25,7 @@ use super::context::SmtpContext;
 use super::trace::TRACE_BYTES_MAX;
 use super::waiting::replied_at;
 
-/// The most bytes that the store adds to a message.
+/// The most bytes that this server adds to a message: its trace fields.
 const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
 
 /// The usage of the account that RCPT names, if it is known.
@@ -40,9 +40,10 @@ pub(super) enum KnownUsage {
 /// Whether an account has space for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AvailableSpace {
-    /// For a message of any size.
+    /// The account has space for a message of the declared size, or for the largest message if no
+    /// size is declared.
     AnySize,
-    /// For this message, as far as is known now.
+    /// No size is declared. The account has space for some messages, but not for the largest.
     ThisMessage,
 }
 

@@ -20,9 +20,9 @@
 //! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
 //! outcome is unknown, mostly because the connection was lost.
 //!
-//! In one case, which is part of SMTP, a message is delivered twice (RFC 5321 section 4.5.3.2.6,
-//! RFC 1047). A peer that has the whole message gets it again if its `250` does not reach us, or if
-//! the machine stops before the result is durable. One side alone cannot avoid this. Without the
+//! SMTP has one case in which a message is delivered twice (RFC 5321 section 4.5.3.2.6, RFC 1047).
+//! A peer that has the whole message gets it again if its `250` does not reach us, or if the
+//! machine stops before the result is durable. One side alone cannot avoid this. Without the
 //! repetition, messages could be lost.
 //!
 //! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920

@@ -36,10 +36,9 @@ pub struct ShardedStore {
     pub(crate) owners: Owners,
     /// The state that this core owns.
     pub own: Owned,
-    /// Accounts of this core with a changed password, with sessions on this core that have not been
-    /// ended yet.
+    /// Accounts of this core with a changed password. Their sessions on this core must be ended.
     pub(crate) outdated: Vec<AccountId>,
-    /// Notices from the owners of destinations that have not been taken yet.
+    /// Notices that the owners of destinations have sent, until they are taken.
     notices: VecDeque<DestinationNotice>,
     /// `None` on a machine with one core.
     pub(crate) others: Option<OtherCores>,
@@ -395,7 +394,8 @@ impl ShardedStore {
         }
     }
 
-    /// Returns the wake if it is for a session. A wake of a part is handled here.
+    /// Returns the wake if it is for a session. A wake for a part of a multi-shard message is
+    /// handled here.
     fn of_session(&mut self, wake: Wake) -> Option<Wake> {
         let delivery = wake.continuation.frame;
         match (ShardWaitPoint::of(wake.continuation.entry), &wake.outcome) {
@@ -425,8 +425,8 @@ impl ShardedStore {
         self.own.store.is_at_rest() && self.others.as_ref().is_none_or(is_answered)
     }
 
-    /// Takes the snapshot of all accounts, before the store is shared out. A single core does not
-    /// need it.
+    /// Takes the snapshot of all accounts, before the other cores get their shards. A single core
+    /// does not need it.
     pub fn note_accounts(&mut self) {
         if let Some(others) = &mut self.others {
             others.accounts = Arc::new(Accounts::of(&self.own.store));

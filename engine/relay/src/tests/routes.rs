@@ -8,8 +8,10 @@ use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unansw
 use super::*;
 use crate::route::{Families, HOPS_MAX, Hop, MailRoute, RouteTarget, Unroutable, Us, route};
 
-/// The answers about names, one a line: `there.test MX 10 mx.there.test`, `mx.there.test A
-/// 192.0.2.1`, `gone.test -`, `down.test ?` and `down.test A ?`.
+/// The answers about names, one a line. `there.test MX 10 mx.there.test` and `mx.there.test A
+/// 192.0.2.1` are records. `gone.test -`: the name does not exist. `down.test ?` and `down.test A
+/// ?`: no server answers, or not about addresses (A). `there.test signed`: the answers are
+/// authenticated.
 struct World<'a>(&'a [&'a str]);
 
 impl World<'_> {
