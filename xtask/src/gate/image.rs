@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_symbol_from_outside_is_refused() {
+    fn an_image_with_an_undefined_symbol_is_refused() {
         assert!(refuse_undefined("").is_ok());
         assert!(
             refuse_undefined("                 U malloc\n")
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_for_a_system_is_refused() {
+    fn an_image_with_a_system_instruction_is_refused() {
         assert!(
             refuse_instructions("  100000:\tmov    %rax,%rbx\n0000 <syscall_names>:\n").is_ok()
         );

@@ -1,8 +1,8 @@
 //! Rules about the promises in SPECIFICATION.md and the tests that keep them.
 //!
 //! SPECIFICATION.md has one promise in each bullet: `- What is promised — ``name_of_the_test```. A
-//! promise may name several tests. Each name is that of a test function or of a part of
-//! `./barepost test`.
+//! promise may name several tests. Each is the name of a test function or of a part of `./barepost
+//! test`.
 
 use super::tree::Tree;
 use super::violation::Violation;

@@ -1,9 +1,9 @@
 //! Makes the first core handle only the card, by giving it many idle connections.
 //!
 //! A new connection goes to the core with the fewest connections. So the bench opens idle sessions
-//! until the first core has more of them than any other core ever has simultaneous requests. It
-//! closes the sessions of the other cores. From then on no new connection goes to the first core,
-//! with one exception. The machine divides connections into 4,096 buckets by a hash, and each
+//! until the first core has more idle sessions than any other core ever has simultaneous requests.
+//! It closes the sessions of the other cores. From then on no new connection goes to the first
+//! core, with one exception. The machine divides connections into 4,096 buckets by a hash, and each
 //! bucket belongs to one core. A new connection in the bucket of an idle session goes to the first
 //! core.
 //!

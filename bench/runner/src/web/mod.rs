@@ -67,9 +67,9 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine,
         rows: cases.iter().flat_map(rows).chain(paced.rows()).collect(),
-        note: "For requests and bytes a second, higher is better; for all else, lower. A row with one figure of nginx has that of its faster configuration. Rates \
-               and times are the best of three rounds, counts the median; the plugin counts in all. Instructions with 1,000 kept connections include opening them. \
-               At 70 %: h2load sends requests at fixed times, to each server at 70 % of its own highest rate with as many connections.",
+        note: "For requests and bytes a second, higher is better; for all else, lower. Where a row has one figure of nginx, it is the figure of the faster configuration. Rates \
+               and times are from the best of three rounds, counts are medians. Instructions are counted in all rounds. Instructions with 1,000 kept connections include opening them. \
+               In the rows at 70 %, h2load sends requests at fixed times. Each server gets 70 % of its own highest rate with the same number of connections.",
         figure: Some(draw::figure(&cases)),
     })
 }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_times_are_the_best_turns_and_counts_the_median() {
+    fn summary_has_best_rates_and_times_and_median_counts() {
         let turn = |rate: f64, p99_ms: f64, instructions: f64| Outcome {
             requests_per_second: rate,
             bytes_per_second: rate,

@@ -47,8 +47,8 @@ pub(super) struct Loaded {
     pub(super) busy_there: f64,
     /// Requests with an unexpected response.
     pub(super) failed: usize,
-    /// Milliseconds in which two other users read and sent a large message during the load. None if
-    /// the load has no other users.
+    /// The times in milliseconds in which one other user read a large message and another sent one,
+    /// during the load. `None` if the load has no other users.
     pub(super) others_ms: Option<[f64; 2]>,
 }
 
@@ -80,7 +80,7 @@ impl Load {
 struct Asker {
     browser: Browser,
     questions: Vec<Question>,
-    /// The time of the first request, from the begin of the load.
+    /// The time from the beginning of the load to the first request.
     first: Duration,
 }
 
