@@ -62,7 +62,7 @@ fn an_event_too_many_is_a_broken_invariant() {
 }
 
 #[test]
-fn a_budget_of_two_is_spent_after_two() {
+fn a_budget_of_two_units_is_spent_after_two() {
     let mut budget = Budget::new(2);
     assert!(budget.take() && budget.take() && budget.is_spent());
     assert!(!budget.take());
@@ -263,7 +263,7 @@ points! {
 }
 
 #[test]
-fn a_point_belongs_to_one_subsystem_only() {
+fn a_wait_point_belongs_to_one_subsystem_only() {
     for point in [Early::First, Early::Second] {
         assert_eq!((Early::of(point.entry()), Late::of(point.entry())), (Some(point), None));
     }

@@ -90,7 +90,7 @@ fn addresses_pointers_and_certificates_are_read() {
 }
 
 #[test]
-fn services_have_ports_and_the_root_means_none() {
+fn srv_records_have_ports_and_the_root_means_no_service() {
     let read = records("_pop3s._tcp.a.test", RecordKind::Service, |answer| {
         answer
             .push((labels("_pop3s._tcp.a.test"), HOUR, Srv::new(1, 2, 995, labels("Mail.a.test"))))

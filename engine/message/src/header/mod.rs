@@ -220,8 +220,8 @@ pub fn in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u
 
 /// The value of a field with addresses in UTF-8, as [`in_body_charset`] gives it. If that changes
 /// the addresses, the value is returned unchanged. The author of a message is authenticated by the
-/// addresses in the raw bytes, and in some charsets the second byte of a character is that of a
-/// backslash or of a bracket.
+/// addresses in the raw bytes, and in some charsets the second byte of a character equals a
+/// backslash or a bracket.
 pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
     let read = in_body_charset(value, charset);
     let addresses = |value: &[u8]| -> Vec<String> {

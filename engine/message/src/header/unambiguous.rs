@@ -6,7 +6,7 @@
 //! So a list with two possible readings is refused.
 //!
 //! Invariants:
-//! - The result has the same addresses as that of `address.rs`, in the same order. Mailboxes
+//! - The result has the same addresses as the result of `address.rs`, in the same order. Mailboxes
 //!   without an address are left out.
 //! - Quotes, comments, brackets and groups are closed. No text follows a closing bracket.
 //! - Outside of quotes and comments, every `@` is part of an address. Before brackets, the address

@@ -73,7 +73,7 @@ pub(super) fn read(body_fields: &BodyFields<'_>, rest: &[u8], snippet: &mut Snip
     read_parts(body_fields, rest, snippet)
 }
 
-/// The charset of the text. The bytes are those of [`read`].
+/// The charset of the text. The arguments are the same as for [`read`].
 #[inline(never)]
 pub(super) fn charset(body_fields: &BodyFields<'_>, rest: &[u8]) -> Option<String> {
     let mut reader = StructureReader::new();

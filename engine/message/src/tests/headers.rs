@@ -193,7 +193,7 @@ fn ambiguous_address_list_is_not_read() {
         ("", Some(&[])),
         ("ada", Some(&[])),
         ("undisclosed:;", Some(&[])),
-        // Two addresses in one mailbox.
+        // One mailbox has two addresses.
         ("<ada@a.test> <bob@b.test>", None),
         ("bob@b.test <ada@a.test>", None),
         ("<ada@a.test> bob@b.test", None),

@@ -233,7 +233,7 @@ pub(super) fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, Reco
 }
 
 #[test]
-fn structure_does_not_depend_on_cuts() {
+fn structure_does_not_depend_on_pieces() {
     for case in cases() {
         let whole = read_in_pieces(&case.message, &[usize::MAX]);
         assert_eq!(whole.0, read(&case.message));
@@ -286,8 +286,8 @@ fn parts_beyond_the_limits_are_not_taken_apart() {
     check_any(&deep, &read(&deep));
 }
 
-/// A message with `deep` nested multiparts, and then parts of the outermost one: empty ones up to
-/// the part `PARTS_MAX - before`, then `tail`.
+/// A message with `deep` nested multiparts, and then parts of the outermost one: short ones until
+/// there are `PARTS_MAX - before` parts, then `tail`.
 fn deep_and_long(deep: usize, before: usize, tail: &[u8]) -> Vec<u8> {
     let opening = |level: usize| {
         format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n")
@@ -479,7 +479,7 @@ proptest! {
     }
 
     #[test]
-    fn body_decoding_does_not_depend_on_cuts(
+    fn body_decoding_does_not_depend_on_pieces(
         body in proptest::collection::vec(prop_oneof![
             3 => any::<u8>(),
             5 => prop_oneof![Just(b'='), Just(b' '), Just(b'\r'), Just(b'\n'), Just(b'>'), Just(b'A'), Just(0xc3), Just(b'-')],

@@ -377,7 +377,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn revision_does_not_depend_on_cuts(
+    fn revision_does_not_depend_on_pieces(
         lines in proptest::collection::vec(
             "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Delivered-To|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
             0..12,
