@@ -123,7 +123,7 @@ pub struct SignatureJob {
     waiting: JobRequester,
     /// The bytes that the signature covers.
     signed: Vec<u8>,
-    /// The key's number among those of the machine.
+    /// The number of the key among the keys of the machine.
     key: usize,
 }
 

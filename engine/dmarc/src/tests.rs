@@ -88,7 +88,7 @@ fn domain_without_a_record_has_no_policy() {
 
 #[test]
 fn record_states_the_policy() {
-    // A record of the maximum length, and longer ones.
+    // `more`: the number of bytes above the maximum length.
     let long = |more| format!("v=DMARC1; p=reject;{}", "x".repeat(RECORD_BYTES_MAX - 19 + more));
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),

@@ -139,7 +139,8 @@ mod tests {
 
     use super::*;
 
-    /// The lines for these uses of a disk, in percent. A negative use is that of a full disk.
+    /// The lines for these uses of a disk, in percent. A negative number means that the disk is
+    /// full.
     fn lines(uses: &[i64]) -> Vec<String> {
         let mut watch = CapacityWatch::default();
         let mut lines = Vec::new();

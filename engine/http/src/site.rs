@@ -15,7 +15,7 @@
 //!           48  its entity tag: 16 hexadecimal digits
 //!           64  places of its bytes: plain, gzip and brotli; a missing coding is (0, 0)
 //!           88  places of the header fields of its response, for each of the three
-//!         then paths, content types, heads and bytes
+//!         then for each file: path, content type, bytes and header fields
 //! ```
 //!
 //! Invariant: [`Site::new`] validates the whole pack once. So all values that a [`Site`] returns

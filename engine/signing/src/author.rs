@@ -79,7 +79,7 @@ fn domain_of(address: &str) -> Option<Name> {
 pub struct Authors {
     /// The addresses in the `From` field.
     pub from: Vec<String>,
-    /// The addresses in the `Resent-From` field, if there are any: those of the account that
+    /// The addresses in the `Resent-From` field, if there are any. They name the account that
     /// forwards the message unchanged (RFC 5322 section 3.6.6).
     pub resent_from: Option<Vec<String>>,
 }

@@ -220,7 +220,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
         ("*\r\n", GIVEN_UP),
         ("AUTH LOGIN\r\n", "334 VXNlcm5hbWU6\r\n"),
         ("YWRh!\r\n", MALFORMED),
-        // A login on behalf of another account.
+        // Ada logs in on behalf of Bob, which is not supported.
         ("AUTH PLAIN Ym9iAGFkYQBzZWNyZXQ=\r\n", WRONG),
         ("NOOP\r\n", "250 2.0.0 OK\r\n"),
     ]);

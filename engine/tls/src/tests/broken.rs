@@ -207,7 +207,7 @@ fn unexpected_post_handshake_messages_are_fatal() {
     let (tls13, tls12) = (&rustls::version::TLS13, &rustls::version::TLS12);
     let hello = [1, 0, 0, 2, 3, 3];
     let cases: &[(&'static rustls::SupportedProtocolVersion, ContentType, &[u8], u8)] = &[
-        // Renegotiation.
+        // The client begins a renegotiation.
         (tls12, ContentType::Handshake, &hello, 100),
         (tls13, ContentType::Handshake, &hello, 10),
         // Invalid key updates: wrong lengths, an unknown request, an incomplete message, two

@@ -138,7 +138,8 @@ impl Player {
         }
     }
 
-    /// `epoll_wait`: returns the sockets that are ready, and compares the first with the script.
+    /// `epoll_wait`: counts the sockets that are ready, and compares the first of them with the
+    /// script.
     pub(super) fn epoll_wait(
         &mut self,
         line: usize,

@@ -15,7 +15,7 @@ pub(super) struct Uncertain<T> {
     may_be: Vec<T>,
     /// The number of pending changes.
     under_way: u32,
-    /// Two or more of the pending changes overlapped.
+    /// Whether changes have overlapped since the last time at which no change was pending.
     is_disturbed: bool,
     /// All values that clients have requested, in order.
     wanted: Vec<T>,

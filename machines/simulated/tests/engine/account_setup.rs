@@ -469,7 +469,7 @@ fn edited_password_applies_and_ends_sessions() {
 fn password_changes_between_hash_and_plain_are_noticed() {
     let hashed = of(&[user("ada", HASHED, &[])]);
     let room = first(&hashed);
-    // The same password: nothing changes.
+    // The password is the same, so nothing changes.
     let mut room = again(room, 2, &of(&[plain("ada", "lovelace")]));
     room.pass(Micros::from_secs(30));
     assert_eq!(lines(&room), [""; 0]);

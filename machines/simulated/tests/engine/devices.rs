@@ -126,7 +126,7 @@ fn a_login_works_with_spaces_behind_its_words() {
     for login in [
         &[ADA_WITH_A_SPACE][..],
         &["AUTH PLAIN ", "AGFkYQBsb3ZlbGFjZQ== "],
-        // `ada `, and the password.
+        // The phone sends `ada `, with a space, and the password.
         &["AUTH LOGIN ", "YWRhIA== ", "bG92ZWxhY2U= "],
         &["AUTH LOGIN YWRhIA== ", "bG92ZWxhY2U="],
     ] {

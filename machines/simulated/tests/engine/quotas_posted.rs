@@ -449,7 +449,7 @@ fn a_queued_message_needs_disk_space_for_local_copies() {
         assert!(reply.starts_with("452 4.3.1 Insufficient system storage"), "{reply}");
     }
     room.pass(Micros::from_secs(1));
-    // With several cores, the space may be on another core than that of the outbox.
+    // With several cores, the space may be on another core than the outbox.
     if crate::CORES == 1 {
         assert!(submit(&mut room, "", &["bob@far.test"]).starts_with("250"));
     }
