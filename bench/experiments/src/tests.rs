@@ -228,7 +228,7 @@ fn skipped_rounds_count_as_if_each_step_ran() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn the_same_seed_gives_the_same_run() {
     for scheduling in [Scheduling::OneQueue, Scheduling::ResumeAndDelay] {
         assert_eq!(queues::run(scheduling, LOAD), queues::run(scheduling, LOAD));
         assert_ne!(

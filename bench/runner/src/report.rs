@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_readable() {
+    fn figures_of_a_report_are_rounded_and_grouped() {
         assert_eq!(readable(rounded(28_713.4)), "28,710");
         assert_eq!(readable(rounded(1_234_567.0)), "1,235,000");
         assert_eq!(readable(rounded(0.123_456)), "0.1235");

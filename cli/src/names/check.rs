@@ -334,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn present_records_are_right() {
+    fn present_dns_records_are_right() {
         assert!(findings("elsewhere.test", &[]).is_empty());
     }
 
     #[test]
-    fn absent_records_are_missing() {
+    fn absent_dns_records_are_reported_missing() {
         assert_eq!(findings("_smtp._tls.a.test", &[]).len(), 1);
         assert!(
             findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT")

@@ -62,7 +62,7 @@ mod tests {
     use alloc::format;
 
     #[test]
-    fn further_lines_are_counted() {
+    fn console_lines_beyond_the_limit_are_counted() {
         let mut lines = Lines::default();
         let mut console = ConsoleLines::default();
         (0..8).for_each(|number| lines.add(|| format!("line {number}")));

@@ -80,7 +80,7 @@ fn requests_without_a_reply_are_bounded_on_each_link() {
 }
 
 #[test]
-fn waiting_hearsay_is_bounded() {
+fn waiting_hearsay_messages_are_bounded() {
     let (mut one, _other) = pair(2);
     while one.takes_hearsay() {
         one.tell_others(Class::Hearsay, || 1);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_survive_packing() {
+    fn certificate_authorities_survive_packing() {
         let pack = packed(&[("ca.pem", CERTIFICATE)]);
         assert!(alloc::format!("{:?}", authorities(&pack).unwrap()).ends_with("1 named)"));
         assert_eq!(authorities(&pack[1..]).err(), Some(BadPack::Cut));

@@ -424,7 +424,7 @@ fn a_prefix_must_be_well_formed() {
 }
 
 #[test]
-fn the_machines_address_must_be_that_of_a_host() {
+fn the_machines_address_must_be_a_host_address() {
     for (address, what) in [
         ("10.0.0.2", "the length of the prefix is missing"),
         ("10.0.0.0/24", "the address of the network"),

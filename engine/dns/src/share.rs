@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn address_has_a_third_and_network_half() {
+    fn an_address_has_a_third_of_the_questions_and_a_network_half() {
         for (network, neighbour, far) in [
             ("192.0.2", "192.0.2.200", "192.0.3.1"),
             ("2001:db8:1", "2001:db8:1:ffff::1", "2001:db8:2::1"),
@@ -120,7 +120,7 @@ mod tests {
     /// Networks that want all places have unequal shares at first. The shares become equal when
     /// answers free places.
     #[test]
-    fn networks_reach_equal_shares_and_leave_one_free() {
+    fn networks_reach_equal_question_shares_and_leave_one_free() {
         let mut waiting = Vec::new();
         for round in 0..10 * MOST {
             for network in 0..5 {

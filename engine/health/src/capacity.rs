@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_names_the_limits() {
+    fn capacity_limits_are_named_at_the_start() {
         assert_eq!(
             lines(&[12, 12, 13]),
             ["disk: 12 % used", "index: up to 507,000 messages, 0 % used"]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_and_its_end_are_reported_once() {
+    fn each_capacity_level_and_its_end_are_reported_once() {
         let advice = "delete messages, or use a larger disk";
         let early = |used| alloc::format!("disk: {used} % used; {advice} before it is full");
         let full = alloc::format!("disk: FULL: messages are refused; {advice}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_at_a_low_use_ends_too() {
+    fn a_full_disk_at_a_low_use_ends_too() {
         for percent in 1..4 {
             assert_eq!(lines(&[-percent, 0, 80])[3..].len(), 2, "{percent}");
         }

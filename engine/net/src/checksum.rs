@@ -147,12 +147,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_definition_at_any_length(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        fn checksum_agrees_with_the_definition_at_any_length(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
             prop_assert_eq!(Sum::of(&bytes).field(), slow(&bytes).to_be_bytes());
         }
 
         #[test]
-        fn parts_may_be_summed_apart(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
+        fn parts_of_a_checksum_may_be_summed_apart(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
             let cut = cut.min(bytes.len());
             let (front, back) = bytes.split_at(cut);
             let whole = if cut % 2 == 0 {
@@ -164,7 +164,7 @@ mod tests {
         }
 
         #[test]
-        fn a_filled_field_verifies(mut bytes in proptest::collection::vec(any::<u8>(), 2..100)) {
+        fn a_filled_checksum_field_verifies(mut bytes in proptest::collection::vec(any::<u8>(), 2..100)) {
             bytes[0] = 0;
             bytes[1] = 0;
             let field = Sum::of(&bytes).field();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ones_do_not_overflow() {
+    fn a_checksum_of_all_ones_does_not_overflow() {
         assert_eq!(Sum::of(&[0xff; 65_535]).field(), slow(&[0xff; 65_535]).to_be_bytes());
     }
 

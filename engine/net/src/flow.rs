@@ -389,7 +389,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_map(steps in proptest::collection::vec((0u8..3, 0u32..32, any::<u8>()), 0..500), key: [u8; 16]) {
+        fn flow_table_behaves_like_a_map(steps in proptest::collection::vec((0u8..3, 0u32..32, any::<u8>()), 0..500), key: [u8; 16]) {
             // Up to half of the slots are taken, so that many searches collide.
             let mut table = FlowTable::new(32, &key);
             let mut model: HashMap<u32, FlowTarget> = HashMap::new();

@@ -116,7 +116,7 @@ mod tests {
     use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]
-    fn both_families_survive_conversion() {
+    fn addresses_of_both_families_survive_conversion() {
         for text in [
             "0.0.0.0",
             "10.0.0.2",

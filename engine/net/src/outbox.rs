@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_out_whole_and_in_order(steps in proptest::collection::vec((0u8..5, 0usize..60), 0..400)) {
+        fn frames_leave_the_outbox_whole_and_in_order(steps in proptest::collection::vec((0u8..5, 0usize..60), 0..400)) {
             let mut outbox = Outbox::with_capacity(200);
             let mut model: VecDeque<Vec<u8>> = VecDeque::new();
             for (number, (push, length)) in steps.into_iter().enumerate() {

@@ -39,7 +39,7 @@ mod tests {
     use machine::{Instant, Micros};
 
     #[test]
-    fn allows_a_burst_and_then_the_rate() {
+    fn a_rate_limit_allows_a_burst_and_then_the_rate() {
         let mut limit = RateLimit::new(10, 3);
         let now = Instant(5_000_000);
         assert_eq!((0..10).filter(|_| limit.allows(now)).count(), 3);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_public() {
+    fn addresses_beside_special_blocks_are_public() {
         for address in [
             "1.1.1.1",
             "9.255.255.255",

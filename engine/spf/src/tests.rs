@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn any_set_of_policies_ends(
+    fn evaluation_of_any_set_of_spf_policies_ends(
         words in prop::collection::vec(prop::collection::vec(0..WORDS.len(), 0..24), 1..4),
         answers in prop::collection::vec(0_u8..5, 1..12),
         is_ipv6 in any::<bool>(),

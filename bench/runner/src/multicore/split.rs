@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_in_the_repository() {
+    fn every_listed_path_is_in_the_repository() {
         for (place, _) in PLACES {
             assert!(crate::profile::tests::is_in_the_repository(place), "{place}");
         }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_round_and_four_to_ten_fit() {
+    fn axis_steps_are_round_and_four_to_ten_fit() {
         for most in [0.7, 1.0, 3.2, 9.9, 488.0, 100_000.0, 7.3e8] {
             let count = most / step_of(most);
             assert!((4.0..=10.0).contains(&count), "{most}: {count}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short() {
+    fn names_of_axis_values_are_short() {
         assert_eq!(
             [0.0, 0.1, 2.5, 5_000.0, 20_000.0, 1e6, 2.5e9].map(named),
             ["0", "0.1", "2.5", "5000", "20 k", "1 M", "2.5 G"]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_its_place_between_the_ends() {
+    fn every_value_is_between_the_ends_of_its_axis() {
         let axis = Axis::logarithmic("calls");
         let span = axis.span([5.0, 10_000.0].into_iter());
         assert_eq!((span.part(1.0), span.part(100.0), span.part(10_000.0)), (0.0, 0.5, 1.0));

@@ -74,7 +74,7 @@ mod tests {
     use crate::profile::tests::is_in_the_repository;
 
     #[test]
-    fn every_place_is_in_the_repository() {
+    fn every_listed_path_is_in_the_repository() {
         for (place, _) in super::PLACES {
             assert!(is_in_the_repository(place), "{place}");
         }

@@ -107,7 +107,7 @@ fn example_of_rfc_8463_passes_with_both_signatures() {
 }
 
 #[test]
-fn changed_examples_fail() {
+fn changed_rfc_examples_fail() {
     for (from, to, reason) in [
         ("We lost", "We won", "the body was changed after signing"),
         ("dinner", "supper", "the signature is not valid"),

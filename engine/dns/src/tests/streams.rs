@@ -54,7 +54,7 @@ fn many(answer: &mut AnswerBuilder<Vec<u8>>) {
 }
 
 #[test]
-fn letter_case_is_free_on_a_stream() {
+fn letter_case_of_answers_does_not_matter_on_a_stream() {
     let mut open = cut_short();
     let mut answer =
         reply(&written(&mut open), Rcode::NOERROR, |answer| address(answer, "big.test", 9));

@@ -120,7 +120,7 @@ fn a_string_ends_with_less_than_a_byte_of_padding() {
 }
 
 #[test]
-fn encoding_fails_without_space() {
+fn hpack_encoding_fails_without_space() {
     let mut block = Block::<u8, 8>::new();
     assert_eq!(encode_field(&mut block, b"date", b"12345"), Ok(()));
     assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"date", b"123456"), Err(BufferFull));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_no_digest() {
+    fn conversation_number_of_an_answer_has_no_digest() {
         let thread = of_first(u64::MAX, None, b"a subject") & !0xffff;
         assert_eq!(of_answer(u64::MAX), thread);
         assert_eq!([0, 1, 0xffff, (1 << 48) - 1].map(|hash| of_answer(hash) >> 48), [1; 4]);

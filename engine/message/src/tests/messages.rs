@@ -507,7 +507,7 @@ proptest! {
     }
 
     #[test]
-    fn encoded_bytes_are_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn transfer_encoded_bytes_are_decoded(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let quoted: String = bytes.chunks(20).map(|line| {
             line.iter().map(|byte| format!("={byte:02X}")).collect::<String>() + "=\r\n"
         }).collect();

@@ -157,7 +157,7 @@ fn client_name_cannot_add_a_header_line() {
 }
 
 #[test]
-fn longest_trace_fields_fit() {
+fn longest_trace_fields_fit_their_buffers() {
     let name = "n".repeat(255);
     let recipient = "r".repeat(256);
     let identifier = "i".repeat(64);
@@ -175,7 +175,7 @@ fn longest_trace_fields_fit() {
 }
 
 #[test]
-fn small_buffer_is_an_error() {
+fn trace_field_in_a_small_buffer_is_an_error() {
     let whole = written(&received()).len();
     let mut out = [0; RECEIVED_BYTES_MAX];
     for size in 0..whole {
@@ -219,7 +219,7 @@ fn spf_result_names_the_domain_and_adds_no_line() {
 }
 
 #[test]
-fn results_are_padded_and_omitted_if_they_do_not_fit() {
+fn check_results_are_padded_and_omitted_if_too_long() {
     for room in 80..400 {
         for reason in [None, Some("because")] {
             let mut out = [b'x'; 400];

@@ -160,7 +160,7 @@ fn long_header_lines_are_folded_where_they_have_white_space() {
 }
 
 #[test]
-fn malformed_structure_is_passed_on() {
+fn malformed_structure_is_not_rewritten() {
     for message in [
         "",
         "Subject: x",
@@ -213,7 +213,7 @@ fn part_with_fields_that_are_too_long_is_unchanged() {
 
 proptest! {
     #[test]
-    fn rewriting_does_not_depend_on_cuts(
+    fn rewriting_does_not_depend_on_pieces(
         lines in proptest::collection::vec(
             prop_oneof![
                 Just("Content-Type: multipart/mixed; boundary=b\r\n\r\n".to_string()),

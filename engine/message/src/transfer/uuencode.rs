@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_bytes_are_decoded_however_they_are_cut(
+        fn uuencoded_bytes_are_decoded_however_they_are_cut(
             bytes in proptest::collection::vec(any::<u8>(), 0..300),
             zero in proptest::sample::select(alloc::vec![b'`', b' ']),
             size in 1..80_usize,
@@ -181,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn output_is_never_longer_than_the_input(text in "(begin 1 a\n)?[ -~\r\n]{0,200}", size in 1..80_usize) {
+        fn decoded_uuencode_is_never_longer_than_its_input(text in "(begin 1 a\n)?[ -~\r\n]{0,200}", size in 1..80_usize) {
             let out = decoded(text.as_bytes().chunks(size));
             prop_assert!(out.len() <= text.len());
             prop_assert_eq!(out, decoded([text.as_bytes()]));

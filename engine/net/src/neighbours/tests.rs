@@ -27,7 +27,7 @@ fn learn(
 }
 
 #[test]
-fn a_request_is_repeated_each_second_up_to_three_times() {
+fn an_arp_request_is_repeated_each_second_up_to_three_times() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
     cache.held.hold(PEER, b"packet");
@@ -46,7 +46,7 @@ fn a_request_is_repeated_each_second_up_to_three_times() {
 }
 
 #[test]
-fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
+fn an_arp_answer_is_kept_and_refreshed_by_asking_its_owner() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
     assert!(cache.next_request(seconds(1)).is_some());
@@ -72,7 +72,7 @@ fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
 }
 
 #[test]
-fn unsolicited_packets_add_no_entry() {
+fn unsolicited_arp_packets_add_no_entry() {
     let mut cache = cache();
     assert!(!learn(&mut cache, 1, PEER, PEER_CARD, ArpOrigin::Other));
     assert_eq!(cache.lookup(seconds(1), PEER), None);
@@ -81,7 +81,7 @@ fn unsolicited_packets_add_no_entry() {
 }
 
 #[test]
-fn a_fresh_entry_does_not_flap() {
+fn a_fresh_neighbour_entry_does_not_flap() {
     let mut cache = cache();
     assert!(learn(&mut cache, 10, PEER, PEER_CARD, ArpOrigin::RequestForUs));
     assert!(!learn(&mut cache, 10, PEER, OTHER, ArpOrigin::Other));

@@ -225,7 +225,7 @@ fn every_byte_of_ipv6_may_be_anything() {
 }
 
 #[test]
-fn every_byte_may_be_anything() {
+fn every_byte_of_a_frame_may_be_anything() {
     for mut world in worlds() {
         for frame in good_frames() {
             for at in 0..frame.len().min(100) {

@@ -439,7 +439,7 @@ fn a_spent_budget_is_reported_and_the_rest_follows() {
 }
 
 #[test]
-fn handshakes_cost_budget_too() {
+fn syn_acks_count_against_the_output_budget() {
     let mut world = World::new();
     for port in 4000..4008 {
         world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));

@@ -46,7 +46,7 @@ fn attempt_that_ends_without_leave_lets_another_ask() {
 }
 
 #[test]
-fn trial_is_alone_until_it_reaches_the_host() {
+fn trial_of_a_destination_is_alone_until_it_reaches_the_host() {
     let mut calls = CoreDestinations::default();
     assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     assert!(!calls.granted(A, grant(true, 1)));
@@ -72,7 +72,7 @@ fn core_keeps_as_many_connections_as_the_owner_allows() {
 }
 
 #[test]
-fn down_destinations_are_bounded() {
+fn remembered_down_destinations_are_bounded() {
     let mut calls = CoreDestinations::default();
     let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
     for number in 0..=DOWN_MAX {

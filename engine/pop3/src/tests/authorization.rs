@@ -177,7 +177,7 @@ fn commands_before_the_login_are_limited() {
 }
 
 #[test]
-fn line_length_is_limited() {
+fn command_line_length_is_limited() {
     let password = "p".repeat(LINE_BYTES_MAX - 7);
     let mut talk = Conversation::new();
     talk.exchange(&[("USER ada\r\n", "+OK Send PASS\r\n")]);

@@ -48,7 +48,7 @@ fn dots_are_doubled_and_lines_end_in_crlf() {
 }
 
 #[test]
-fn output_is_bounded() {
+fn output_of_a_message_body_is_bounded() {
     let mut harness = ClientHarness::greeted(ABLE);
     harness.is_bringing = false;
     harness.deliver(outgoing(&["bob@there.test"]));

@@ -395,7 +395,7 @@ fn size_without_a_number_is_no_limit() {
 }
 
 #[test]
-fn needed_extensions_are_requested() {
+fn needed_smtp_extensions_are_requested() {
     let mut harness = ClientHarness::greeted(ABLE);
     let envelope = Envelope {
         content: ContentWidth::EightBit,

@@ -252,7 +252,7 @@ fn report_to_forwarding_account_uses_other_words() {
 }
 
 #[test]
-fn success_is_reported_too() {
+fn relayed_and_delivered_recipients_are_reported() {
     let recipient = to(0, "bob@there.test");
     let status = Enhanced { class: 2, subject: 0, detail: 0 };
     let recipient_report =

@@ -54,7 +54,7 @@ fn retries_span_minutes_then_hours_for_five_days() {
 }
 
 #[test]
-fn jitter_is_a_quarter_either_way() {
+fn retry_jitter_is_a_quarter_either_way() {
     let waits = |random| match next_attempt(Micros::from_secs(HOUR), random) {
         NextTry::After(wait) => wait.as_secs() / MINUTE,
         NextTry::GiveUp => panic!("too early"),

@@ -349,7 +349,7 @@ fn message_that_cannot_begin_ends_its_transaction() {
 }
 
 #[test]
-fn line_length_is_limited() {
+fn command_line_length_is_limited() {
     let mut talk = Conversation::new();
     let longest = "NOOP ".to_string() + &"x".repeat(LINE_BYTES_MAX - 7) + "\r\n";
     assert_eq!(longest.len(), LINE_BYTES_MAX);

@@ -82,7 +82,7 @@ fn ret_and_envid_are_read_once_each() {
 }
 
 #[test]
-fn notify_is_read_once() {
+fn dsn_notify_is_read_once() {
     let log_line = |success, failure, delay| {
         format!("told Some({:?}) of None", Notify { success, failure, delay })
     };

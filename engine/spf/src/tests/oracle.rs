@@ -458,7 +458,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn verdicts_agree_with_mail_auth(zone in flat(), test_sender in test_sender()) {
+    fn spf_verdicts_agree_with_mail_auth(zone in flat(), test_sender in test_sender()) {
         agreed(&zone, &test_sender)?;
     }
 

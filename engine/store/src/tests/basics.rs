@@ -309,7 +309,7 @@ fn aliases_are_replaced_and_freed_when_durable() {
 }
 
 #[test]
-fn largest_account_fits() {
+fn password_hash_and_verifier_have_at_most_256_bytes() {
     let mut rig = Rig::new(16 * MIB);
     let long = |number: u8| String::from_utf8(alloc::vec![b'a' + number; 254]).unwrap();
     let names: Vec<String> = (0..9).map(long).collect();

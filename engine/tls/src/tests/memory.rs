@@ -44,7 +44,7 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
 }
 
 #[test]
-fn records_need_no_allocation() {
+fn tls_records_need_no_allocation() {
     seed(41);
     for version in BOTH {
         let server = TestServer::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version]);

@@ -27,7 +27,7 @@ fn locked_value_is_used_by_one_core_at_a_time() {
 }
 
 #[test]
-fn value_set_once_stays() {
+fn value_that_was_set_once_is_not_replaced() {
     let value = SetOnce::new();
     assert_eq!(value.get(), None);
     // SAFETY: this is the only thread.

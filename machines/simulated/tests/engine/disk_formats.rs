@@ -3,7 +3,8 @@
 //!
 //! `machines/simulated/disks` holds such disks, with mail in every state. The text file of a disk
 //! lists the contents according to the program that wrote it, and the result for each message. To
-//! make disks of the present format: `cargo test -p simulated -- --ignored disks_are_made`.
+//! make disks of the present format, run `cargo test -p simulated -- --ignored
+//! disks_of_the_present_format_are_made`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -460,7 +461,7 @@ fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
 
 #[test]
 #[ignore = "writes files into the source tree"]
-fn disks_are_made() {
+fn disks_of_the_present_format_are_made() {
     let trust = Trust::new("mail.barepost.test");
     let disk = make_disk(1_990 + u64::from(CORES), &trust);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("disks");

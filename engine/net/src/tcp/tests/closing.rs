@@ -4,7 +4,7 @@ use super::{Conversation, everywhere};
 use crate::tcp::CloseReason;
 
 #[test]
-fn we_close_first() {
+fn a_connection_that_we_close_first_ends() {
     everywhere(|talk| {
         talk.close().we("F. 1:1 ack 1").peer(". 1:1 ack 2").silence();
         talk.peer("F. 1:1 ack 2").closed(CloseReason::Normal).we(". 2:2 ack 2").silence();
@@ -27,7 +27,7 @@ fn we_close_first_and_the_peer_answers_with_its_own_fin() {
 }
 
 #[test]
-fn the_peer_closes_first() {
+fn a_connection_that_the_peer_closes_first_ends() {
     everywhere(|talk| {
         talk.peer("F. 1:1 ack 1").we(". 1:1 ack 2").silence();
         assert!(talk.actions.peer_closed);
@@ -51,7 +51,7 @@ fn a_reply_and_fin_after_the_peers_fin_fit_one_segment() {
 }
 
 #[test]
-fn both_close_at_once() {
+fn a_connection_that_both_close_at_once_ends() {
     everywhere(|talk| {
         talk.close().we("F. 1:1 ack 1").peer("F. 1:1 ack 1").we(". 2:2 ack 2").silence();
         assert_eq!(talk.state(), "Closing");

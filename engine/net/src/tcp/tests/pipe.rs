@@ -302,7 +302,7 @@ const FAIR: Weather =
     Weather { loses: 0, repeats: 0, delay: 10, jitter: 0, card_full: 0, takes: 1_000_000 };
 
 #[test]
-fn in_fair_weather_streams_arrive() {
+fn streams_arrive_without_loss_or_repetition() {
     for seed in 0..20 {
         let mut dice = Dice::new(seed);
         let _ = dice.roll();
@@ -311,7 +311,7 @@ fn in_fair_weather_streams_arrive() {
 }
 
 #[test]
-fn in_rain_streams_arrive() {
+fn streams_arrive_with_some_loss_and_repetition() {
     for seed in 0..60 {
         let weather = Weather { loses: 3, repeats: 3, jitter: 15, ..FAIR };
         run(seed, weather, [120_000, 60_000], SIZES);
@@ -319,7 +319,7 @@ fn in_rain_streams_arrive() {
 }
 
 #[test]
-fn in_a_storm_streams_arrive() {
+fn streams_arrive_with_heavy_loss_and_repetition() {
     for seed in 0..60 {
         let weather =
             Weather { loses: 20, repeats: 20, jitter: 200, card_full: 20, takes: 3000, ..FAIR };

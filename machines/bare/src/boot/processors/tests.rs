@@ -150,7 +150,7 @@ fn processors_beyond_the_core_limit_are_not_used() {
 
 proptest! {
     #[test]
-    fn reading_random_tables_ends(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0..300_usize) {
+    fn reading_random_acpi_tables_ends(bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0..300_usize) {
         let mut memory = Memory::new();
         memory.put(0xF_0000, &anchor(0, RSDT, 0));
         acpi(&mut memory, &[local_apic(0, 1), local_apic(1, 1)]);
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_random_tables_with_a_valid_checksum_ends(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn reading_random_acpi_tables_with_a_valid_checksum_ends(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut memory = Memory::new();
         memory.put(0xF_0000, &anchor(0, RSDT, 0));
         acpi(&mut memory, &[]);

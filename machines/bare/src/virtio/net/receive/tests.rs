@@ -47,7 +47,7 @@ fn frame_is_delivered_in_its_receive_buffer() {
 }
 
 #[test]
-fn returned_buffers_are_reused() {
+fn returned_receive_buffers_are_reused() {
     let (mut receiver, mut device) = receiver();
     for number in 0..10 * ENTRIES as u32 {
         deliver(&mut device, &with_header(0, 1, &number.to_le_bytes()));
