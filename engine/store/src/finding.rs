@@ -67,7 +67,8 @@ pub enum Damage {
     Misplaced(AccountId, Uid),
     /// An account has mail, but no account record is left.
     Nameless(AccountId),
-    /// A shard was rebuilt from the bodies found. The number of restored messages.
+    /// A shard was rebuilt from the bodies that were found. The value is the number of restored
+    /// messages.
     Rebuilt(u32),
     /// The number of messages that were found but not restored, because the disk has no space.
     LeftOut(u32),

@@ -39,7 +39,7 @@ pub struct Share {
     superblock: Superblock,
     segments: Segments,
     indexes: PerShard<Index>,
-    /// The limit of these indexes to begin with.
+    /// The initial limit of the bytes of these indexes.
     index_bytes_max: u64,
     journals: Journals,
     started: ShardSet,

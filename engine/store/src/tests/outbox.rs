@@ -143,7 +143,7 @@ fn outbox_entry_survives_cuts_and_checkpoints() {
                 (first.first(), first.done(Packing::Done), first.state()),
                 (0, 0x81, EntryState::Queued)
             );
-            // Success is not reported for these recipients: a recipient that is done needs no
+            // With this packing, a recipient that is done counts as reported, since it needs no
             // report.
             assert_eq!(first.reported(Packing::Done), 0x81);
             let packing = Packing::DoneAndReported;

@@ -250,7 +250,7 @@ fn deliveries_in_progress_at_a_failure_free_their_space() {
         assert!(rig.serving() && rig.store.is_at_rest());
         assert_eq!(rig.store.usage(ada).mailboxes, 500);
     }
-    // At most the open segment was closed early.
+    // No space is lost, except that the open segment may have been closed early.
     let after = rig.store.space();
     assert!(
         after.body_bytes == before.body_bytes && after.free_bytes + 2 * 65_536 >= before.free_bytes,
