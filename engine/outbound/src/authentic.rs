@@ -57,7 +57,7 @@ pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
 }
 
 /// The topmost field that shows where a message came from. A message that was written in the
-/// webmail has none: then this is its first field that is not in [`ABOVE`].
+/// webmail has no such field: the result is its first field that is not in [`ABOVE`].
 fn top(header: &[u8]) -> Option<Field<'_>> {
     let is_above =
         |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));

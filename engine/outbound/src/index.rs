@@ -260,7 +260,8 @@ impl QueueIndex {
         status.map_or(due, |status| *status.delay_report_due.get_or_insert(due))
     }
 
-    /// The message of an entry, if it has several entries and this one was read.
+    /// The message of an entry. `None` if the entry was not read, or is the only entry of its
+    /// message.
     pub(super) fn message(&self, place: Place) -> Option<MessageMark> {
         self.entries.get(&place)?.message.mark()
     }
@@ -283,8 +284,8 @@ impl QueueIndex {
         self.near(place).filter(|(_, status)| status.message.mark() == Some(message)).collect()
     }
 
-    /// The messages of the entry at `place` and of those with UIDs close to its own, as far as they
-    /// have several entries and these were read.
+    /// The messages of the entry at `place` and of the entries with close UIDs. Left out are
+    /// entries that were not read, and messages with only one entry.
     pub(super) fn messages_near(&self, place: Place) -> BTreeSet<MessageMark> {
         let near = self.near(place).filter_map(|(_, status)| status.message.mark());
         near.chain(self.message(place)).collect()

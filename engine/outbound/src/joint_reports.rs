@@ -156,8 +156,8 @@ pub(super) fn next_step(
     ReportStep::Report
 }
 
-/// Takes the recipients with these bits, which have the message, into a success report. Those about
-/// which the sender wants none, or has one, need no report.
+/// Takes the recipients with these bits, which have the message, into a success report. A recipient
+/// needs no report if the sender wants none about it, or has one.
 pub(super) fn take_successes(
     entry: &Entry,
     unreported: u16,

@@ -6,7 +6,7 @@
 //! has long lines, a line above it marks this (`head`). Its entry in the outbox is then *replaced*:
 //! the attempt reads the message, writes it anew (`message::Reencoder`), signs it, and delivers it
 //! into the same outbox. The new entry is sent like any other. An 8-bit message is replaced when a
-//! host has told that it does not support 8BITMIME. Local recipients get the message as it came.
+//! host turns out not to support 8BITMIME. Local recipients get the message as it came.
 //!
 //! Only messages of our own users are written anew, never forwarded ones: those that this server
 //! has signed, or marked when they were submitted. A message that an account resends is not marked.

@@ -13,7 +13,6 @@
 //! - a message with a chain that has failed or could not be checked: the recipient's server sees
 //!   that without our set;
 //! - a message that has our set already, from another account of ours: it has not changed since.
-//! - a message that has our set already, for another account: nothing has changed since.
 //!
 //! Invariant: of a message, memory never holds more than its header and one part that the store has
 //! read.
