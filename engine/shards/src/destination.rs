@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::owned::Owned;
 use crate::point::ShardWaitPoint;
 
-/// May this core make one more connection to a destination?
+/// The question whether this core may make one more connection to a destination.
 pub struct MayConnect {
     /// The hash from [`crate::Facts::destination`].
     pub(crate) destination: u64,

@@ -6,7 +6,7 @@ use mail::Triplet;
 use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
-/// May this message be accepted? If it is deferred, a later retry is accepted.
+/// The question whether this message may be accepted. If it is deferred, a later retry is accepted.
 pub struct GreylistQuery {
     triplet: Triplet,
     now: Instant,

@@ -11,8 +11,8 @@
 //! fail.
 //!
 //! Invariants:
-//! - When all parts have ended, the end is reported: delivered if all are, otherwise refused.
-//! - If a part is refused before all are prepared, the message is, and no part is ever visible.
+//! - The end is reported when all parts have ended: delivered if all are delivered, else refused.
+//! - If a part is refused before all are prepared, all are refused, and no part is ever visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

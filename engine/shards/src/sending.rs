@@ -12,7 +12,7 @@ use crate::owned::Owned;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// May this account send one more message? If so, the message is counted.
+/// The question whether this account may send one more message. If it may, the message is counted.
 pub struct MaySend {
     account: AccountId,
     /// Days since 1970.
