@@ -11,8 +11,8 @@
 //! - Dots may be anywhere in an unquoted local part. Large providers have assigned such addresses.
 //! - The angle brackets may be missing or doubled, and spaces may stand inside them. A path without
 //!   them ends at a space.
-//! - A display name may stand before a bracket: a quoted one before the outer bracket, any other
-//!   only before the inner one of two.
+//! - A display name may stand before an opening bracket. Before the outer bracket it must be
+//!   quoted; before the inner one of two it need not be.
 //! - A dot after the domain, and apostrophes around the mailbox, are left out.
 //! - The domain may be missing.
 //!
@@ -121,8 +121,8 @@ impl<'a> SmtpPath<'a> {
     }
 }
 
-/// Whether the administrator gets the mail of this local part (without quoting): that of the
-/// postmaster, or that for reports of abuse.
+/// Whether the administrator gets the mail for this local part (without quoting), because it names
+/// the postmaster or is for reports of abuse.
 pub fn is_administrative(local_part: &str) -> bool {
     ["postmaster", "abuse"].iter().any(|name| local_part.eq_ignore_ascii_case(name))
 }

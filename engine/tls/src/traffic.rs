@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A record is decrypted once. Plaintext that the session did not take stays decrypted at the
-//!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes
-//!   that its last record has after the plaintext.
+//!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes of
+//!   the last record of this plaintext that follow the plaintext.
 //! - The peer may send only [`IDLE_RECORDS_MAX`] records without data in a row: empty records,
 //!   warnings, key updates and tickets.
 //! - No other record may come between the parts of a message that is split over several records.

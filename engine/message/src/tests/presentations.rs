@@ -54,7 +54,8 @@ fn roles(message: &str, preference: Preference) -> String {
     presentation.leaves().iter().map(role).collect::<Vec<String>>().join(" ")
 }
 
-/// A multipart with these parts. A part without an empty line is a type.
+/// A multipart with these parts. A text without an empty line is only the type of a part, which
+/// gets a body.
 fn multipart(kind: &str, boundary: &str, parts: &[&str]) -> String {
     let part = |part: &&str| match part.contains("\n\n") {
         true => format!("--{boundary}\n{part}\n"),
@@ -206,7 +207,7 @@ fn only_an_image_that_is_drawn_is_not_listed() {
     let (_, mut presentation) = presentation(message.as_bytes(), Preference::Html);
     assert_eq!(presentation.listed().collect::<Vec<usize>>(), [2, 3]);
     presentation.image_is_drawn(2);
-    // The HTML part itself cannot be drawn, and there is no such part.
+    // No effect: part 1 is the HTML itself, which cannot be drawn, and there is no part 9.
     presentation.image_is_drawn(1);
     presentation.image_is_drawn(9);
     assert_eq!(presentation.listed().collect::<Vec<usize>>(), [3]);

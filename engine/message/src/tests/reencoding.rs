@@ -108,7 +108,7 @@ fn each_part_gets_its_own_encoding() {
     for kept in ["\r\n\r\npreamble\r\n--b1\r\n", "--b1--\r\nepilogue\r\n", "\r\na=3Db\r\n--b1--"] {
         assert!(text.contains(kept), "{kept}: {text}");
     }
-    // Only the need for ASCII changes what a part with other parts says of itself.
+    // If only lines are shortened, a part that contains parts keeps its transfer encoding `8bit`.
     let text = String::from_utf8(short(RequiredForm::ShortLines, message.as_bytes())).unwrap();
     assert_eq!(text.matches("Content-Transfer-Encoding: 8bit\r\n").count(), 3);
 }
@@ -126,7 +126,7 @@ fn signed_and_encrypted_parts_are_unchanged() {
         for form in [RequiredForm::ShortLines, RequiredForm::SevenBit] {
             assert_eq!(short(form, whole.as_bytes()), whole.as_bytes());
         }
-        // A mailing list's footer beside it is rewritten.
+        // The footer of a mailing list, beside the signed or encrypted part, is rewritten.
         let list = format!(
             "{HEADER}Content-Type: multipart/mixed; boundary=b1\r\n\r\n--b1\r\n{signed}\r\n--b1\r\n\r\nf\u{fc}r alle\r\n--b1--\r\n"
         );

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - A body that does not begin with `begin` is passed on unchanged, but for empty lines before it.
-//! - The output is never longer than the input. So bytes at the end of a line that was cut are not
-//!   replaced by zeros, except within three bytes.
+//! - The output is never longer than the input. So the bytes that a shortened line lacks at its end
+//!   are not replaced by zeros, except within a group of three bytes.
 //!
 //! Source: POSIX.1-2017, `uuencode`, historical algorithm.
 
