@@ -111,8 +111,8 @@ impl Request {
 
     /// Writes the message into `bytes`, which is [`Request::len`] long and zeroed.
     pub(crate) fn emit(&self, bytes: &mut [u8]) {
-        // `emit` fails only if the buffer is too short. `len` has counted all options, so it is
-        // not.
+        // `emit` fails only if the buffer is too short. It is long enough, since `len` has counted
+        // all options.
         let written = self.repr().emit(&mut DhcpPacket::new_unchecked(bytes));
         debug_assert!(written.is_ok());
     }

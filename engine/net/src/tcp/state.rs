@@ -85,7 +85,8 @@ impl TcpFeatures {
     /// Selective acknowledgments.
     pub(super) const SACK: TcpFeatures = TcpFeatures(4);
 
-    /// Congestion marks of routers are echoed to their causer, which reduces its window.
+    /// Congestion marks of routers are echoed to the sender of the marked data, which reduces its
+    /// window.
     pub(super) const ECN: TcpFeatures = TcpFeatures(8);
     /// Our data is sent as ECN-capable.
     pub(super) const ECN_DATA: TcpFeatures = TcpFeatures(16);

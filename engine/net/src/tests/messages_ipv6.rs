@@ -1,4 +1,4 @@
-//! IPv6 frames of the peer, written and parsed with smoltcp.
+//! Writes the peer's IPv6 frames and parses ours, both with smoltcp.
 
 use core::net::Ipv6Addr;
 use std::vec;
