@@ -1,9 +1,9 @@
 //! Makes the accounts on the disk agree with the configuration, before any client is served.
 //!
 //! The configuration decides which accounts exist at least, their aliases, and their
-//! `password_hash` (`differences`). Whatever differs is changed, or the console says what stays. An
-//! account with a plain password is created without a password hash: it gets mail, and clients
-//! cannot log in to it yet. Its password hash is made later, while clients are served
+//! `password_hash` (`differences`). A difference is changed on the disk, or the console says what
+//! stays. An account with a plain password is created without a password hash: it gets mail, and
+//! clients cannot log in to it yet. Its password hash is made later, while clients are served
 //! (`passwords`).
 //!
 //! If the configuration has no accounts, the reserved account is created, which keeps the mail to
@@ -66,7 +66,8 @@ enum ProvisioningStage {
     Accounts,
     /// Accounts get aliases.
     Gains,
-    /// The accounts without a user are created: the reserved account and that for certificates.
+    /// The accounts without a user are created: the reserved account and the account for
+    /// certificates.
     Internal,
     /// Nothing is left to change.
     Over,

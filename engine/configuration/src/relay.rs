@@ -140,7 +140,7 @@ pub struct Relay {
     default_way: Way,
     /// The routes of the domains that have their own.
     others: BTreeMap<HostName, Way>,
-    /// The files of authorities that are trusted in addition to those of the web.
+    /// The files of authorities that are trusted in addition to the authorities of the web.
     pub authorities: Vec<AuthorityFile>,
     /// The networks in which hosts may be contacted although their addresses are not public.
     pub private_networks: Vec<Prefix>,

@@ -142,8 +142,8 @@ impl Throttle {
     }
 
     /// The evidence against a login from `address` for `account`: the recent failures of the
-    /// address and its network, and a part of the account's. Logins with less evidence are checked
-    /// first.
+    /// address and its network, and a part of the failures of the account. Logins with less
+    /// evidence are checked first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
         let failures =
             |subject| self.known(subject).map_or(0, |record| u32::from(record.failures_at(now)));

@@ -114,8 +114,8 @@ fn told(table: &mut Table) -> Vec<DestinationMessage<u32>> {
     core::iter::from_fn(|| table.next_message()).collect()
 }
 
-/// The cores that are granted a connection, and the cores that are to keep fewer, with their
-/// number.
+/// The cores that are granted a connection, and the cores that are to keep fewer, each with the
+/// number that it keeps.
 fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
     let (mut granted, mut kept) = (Vec::new(), Vec::new());
     for told in told(table) {
