@@ -13,8 +13,8 @@
 //! - The server ends the connection of a client that floods it. The reader charges the server's
 //!   acknowledgments, and its resets with an error, to a budget that must not be exceeded
 //!   (`reading`).
-//! - Memory that a program admits for a body is released in the end. A session that waits for
-//!   buffer space or for a reply continues when it gets one.
+//! - Memory that a program (a request handler) admits for a body is released in the end. A session
+//!   that waits for buffer space or for a reply continues when it gets one.
 
 mod reading;
 mod script;

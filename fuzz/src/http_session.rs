@@ -6,8 +6,8 @@
 //!   when there is buffer space for its head (`world`).
 //! - Responses are well-formed. There is one for each request in the access log, in order. Bodies
 //!   are the site's, and have the declared length (`reading`).
-//! - A program gets each request once. Each body that it admits is taken and released. The program
-//!   gives the same reply to every request.
+//! - A program (a request handler behind the server) gets each request once. Each body that it
+//!   admits is taken and released. The program gives the same reply to every request.
 //! - Neither the segments in which the bytes arrive nor the buffer space change the requests that
 //!   the server sees, or its responses. So the end of a segment cannot smuggle a request.
 

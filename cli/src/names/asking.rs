@@ -1,5 +1,5 @@
-//! Asks name servers over this host's sockets, one question after the other. The resolver is that
-//! of the machine (crate `dns`).
+//! Asks name servers over this host's sockets, one question after the other. The machine uses the
+//! same resolver (crate `dns`).
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

@@ -13,8 +13,9 @@ use tls::Authorities;
 
 /// Packs the authorities into a file of the folder. Creates no file if none are named.
 ///
-/// `wrong`: makes an error about the configuration, from the text after the file's name. Errors:
-/// [`Failure::refused`] if a file cannot be read, or contains no authority.
+/// `wrong`: returns the error for a fault in `barepost.toml`. Its argument is the text that follows
+/// the name `barepost.toml` in the error. Errors: [`Failure::refused`] if a file cannot be read, or
+/// contains no authority.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,

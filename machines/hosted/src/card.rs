@@ -41,7 +41,7 @@ const BUFFERS: usize = 4;
 /// The maximum number of frames if other cores may have some of them too, each until its next turn.
 const BUFFERS_OF_MANY: usize = 64;
 
-/// The maximum MTU, the same as that of the image's card.
+/// The maximum MTU, the same as of the card of the image.
 const MTU_MAX: u16 = 1500;
 
 /// One queue of a tap interface.
@@ -172,8 +172,8 @@ impl AsFd for Tap {
     }
 }
 
-/// The hardware address of our end, derived from that of Linux's end. The result is always the same
-/// for an interface, differs between interfaces, and is locally administered.
+/// The hardware address of our end, derived from the address of Linux's end. The result is always
+/// the same for an interface, differs between interfaces, and is locally administered.
 fn opposite(Ethernet([first, second, rest @ ..]): Ethernet) -> Ethernet {
     let [third, fourth, fifth, sixth] = rest;
     Ethernet([first & !1 | 2, second ^ 0xBA, third, fourth, fifth, sixth])
