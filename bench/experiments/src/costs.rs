@@ -1,7 +1,7 @@
 //! The cost model: the duration of one thread run.
 //!
-//! The clock is that of the paper's processor: 1 GHz, one instruction in each clock. The chain of
-//! this crate uses the engine's own queues and gates. A call consists of seven threads. It takes
+//! The clock is the one of the paper's processor: 1 GHz, one instruction in each clock. The chain
+//! of this crate uses the engine's own queues and gates. A call consists of seven threads. It takes
 //! 1,421 native instructions (`examples/chain.rs` under `valgrind --tool=callgrind`), which is 203
 //! for each thread.
 

@@ -72,8 +72,8 @@ impl Units {
         }
     }
 
-    /// Runs `calls` calls to their end. All calls start at once. Each call uses the device after
-    /// that of the previous call.
+    /// Runs `calls` calls to their end. All calls start at once. Each call uses the device that
+    /// follows the device of the previous call.
     pub fn run_batch(
         units: usize,
         devices: u32,

@@ -78,7 +78,8 @@ impl Counted {
         self.each.iter().copied().fold(0.0, f64::max)
     }
 
-    /// An upper bound for the throughput of these cores, as a multiple of that of one core.
+    /// An upper bound for the throughput of these cores, as a multiple of the throughput of one
+    /// core.
     pub(super) fn speed_up(&self, all: &[Counted]) -> f64 {
         let one = all.iter().find(|one| one.load == self.load && one.cores == 1);
         one.map_or(f64::NAN, Counted::in_all) / self.busiest()

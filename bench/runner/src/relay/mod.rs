@@ -236,9 +236,9 @@ fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
             empty.start.instructions,
         ),
         row("start to ready", "ms, emulated", found.start.ms, empty.start.ms),
-        alone("from then until it rests", "s, emulated", found.rests_after),
-        alone("from then until it rests, for each entry", "guest instructions", found.for_each),
-        row("memory of the host's then", "MiB", found.mib, empty.mib),
+        alone("from ready until it rests", "s, emulated", found.rests_after),
+        alone("from ready until it rests, for each entry", "guest instructions", found.for_each),
+        row("host memory at rest", "MiB", found.mib, empty.mib),
         alone("memory for an entry", "bytes", bytes),
     ];
     let waits = [

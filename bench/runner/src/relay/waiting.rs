@@ -54,10 +54,10 @@ impl Waits {
 pub(super) struct Found {
     pub(super) entries: u32,
     pub(super) start: Start,
-    /// The seconds from the start until the machine is at rest. By then it has examined each entry.
-    /// If this takes more than a minute, it has examined some entries more than once.
+    /// The seconds from ready until the machine is at rest. By then it has examined each entry. If
+    /// this takes more than a minute, it has examined some entries more than once.
     pub(super) rests_after: f64,
-    /// Guest instructions from the start until the machine is at rest, divided by the number of
+    /// Guest instructions from ready until the machine is at rest, divided by the number of
     /// entries.
     pub(super) for_each: f64,
     /// The host memory that the machine uses when it is at rest.

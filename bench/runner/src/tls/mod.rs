@@ -2,8 +2,8 @@
 //! with the TLS libraries alone on the same processor. In QEMU, the comparison is with nginx and
 //! OpenSSL in a Linux guest that has the same certificate, by guest instructions.
 //!
-//! Its figure covers figures 5 to 13 of the paper on a TLS webmail server, as far as they concern
-//! the web. `webmail` covers the paper's webmail figures.
+//! The figure of `tls` shows what figures 5 to 13 of the paper on a TLS webmail server show, as far
+//! as they concern the web. `webmail` covers the paper's webmail figures.
 
 mod client;
 mod draw;
