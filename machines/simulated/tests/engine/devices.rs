@@ -1,5 +1,5 @@
 //! Tests of devices and scripts that send mail in forms of their own: names in EHLO, paths, logins
-//! and line ends. Also of the addresses of the administrator.
+//! and line ends. They also test the addresses of the administrator.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

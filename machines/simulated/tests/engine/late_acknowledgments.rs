@@ -24,7 +24,7 @@ fn data_sequence(frame: &[u8]) -> Option<i32> {
 }
 
 /// Forgets the frames seen so far. Returns the numbers of segments with data among them, and of
-/// those that repeat another one.
+/// segments that repeat an earlier one.
 fn data_segments(room: &mut Room) -> (usize, usize) {
     let seen = room.seen.replace(Vec::new()).unwrap_or_default();
     let numbers: Vec<i32> = seen.iter().filter_map(|frame| data_sequence(frame)).collect();

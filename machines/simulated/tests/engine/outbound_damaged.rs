@@ -14,7 +14,8 @@ const DAY: u64 = 24 * 3600;
 const MARK: &[u8] = b"This line is unreadable later";
 const WHY: &str = "part of the message can no longer be read from this server's disk";
 
-/// A message of several chunks. A chunk in the middle holds the mark.
+/// A message of several chunks. A chunk in the middle holds [`MARK`], by which the sectors to
+/// damage are found.
 fn long() -> Vec<u8> {
     let lines = b"Line.\r\n".repeat(10_000);
     [b"Subject: Long\r\n\r\n", &lines[..], MARK, b"\r\n", &lines[..]].concat()
