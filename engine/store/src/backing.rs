@@ -1,5 +1,5 @@
 //! The narrow interface between the shards and the device that stores their pages: [`Backing`].
-//! Also the disk that implements it.
+//! [`DiskQueue`], the disk of the machine, implements it.
 //!
 //! Invariants:
 //! - A request in flight has exactly one recorded purpose, which the token of its completion finds.

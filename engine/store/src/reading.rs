@@ -75,8 +75,8 @@ struct ChunkRange {
 }
 
 impl ChunkRange {
-    /// The end of the octets to return: of all contiguous octets, or in simulations of fewer
-    /// octets.
+    /// The end of the octets to return: the end of all contiguous octets. In simulations it is
+    /// sometimes earlier.
     fn first_end(&self) -> usize {
         let together = self.end.saturating_sub(self.start);
         if together > 1 && buggify!(ShortRead) {

@@ -24,8 +24,8 @@ pub(crate) enum Want {
 /// The part of the reserve that compaction may take. The rest is only for journals and checkpoints.
 pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
-/// On a full disk, at most this many segments are free for deliveries: those of a message that was
-/// refused.
+/// With at most this many segments free for deliveries, the disk still counts as full: a refused
+/// message may have given them back.
 const SPARE_WHEN_FULL: u32 = 2;
 
 /// The segment that a shard's new bodies go to.
