@@ -1,6 +1,6 @@
 //! TLS certificates that replace others while the machine serves. They are checked like the
-//! certificates of the configuration, stored in the log, and shown on all cores. Also the clock
-//! that decides whether they are valid: see [`clock`].
+//! certificates of the configuration, stored in the log, and shown on all cores. The module
+//! [`clock`] has the clock that decides whether they are valid.
 //!
 //! An uploaded certificate is a message in an internal account. The message has the certificate,
 //! its chain and its key, in the uploaded PEM form. Only the core that owns this account replaces

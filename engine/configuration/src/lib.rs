@@ -11,8 +11,8 @@
 //! - Every error names the line, the problem and the expected form.
 //! - Names of hosts, domains and mailboxes are kept in lower case.
 //!
-//! RFC 1123 §2.1 (host names), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1
-//! (prefixes).
+//! Implements: RFC 1123 §2.1 (host names), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632
+//! §3.1 (prefixes).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -316,7 +316,8 @@ impl Queue {
         if has_tried_none {
             self.let_others_try();
         }
-        // Until the entry was read, it could be of any of them.
+        // Until the entry was read, it could belong to any of these messages. So the report of each
+        // may begin now.
         for message in messages {
             self.let_report_begin(message, now);
         }

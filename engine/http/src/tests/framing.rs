@@ -14,7 +14,7 @@ fn answers(bytes: &[u8]) -> (Vec<u16>, bool) {
 }
 
 /// The statuses for a request with these fields and this body, and for a simple GET after it. Also
-/// whether the connection is closed afterwards.
+/// returns whether the connection is closed afterwards.
 fn followed(fields: &[&str], body: &str) -> (Vec<u16>, bool) {
     let head = [&["GET / HTTP/1.1"], fields].concat();
     let text = request(&head) + body + &request(&["GET /hello.txt HTTP/1.1"]);
