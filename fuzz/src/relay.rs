@@ -5,7 +5,7 @@
 //!
 //! Oracles:
 //! - Any input: no panic, and at the end each recipient of each message has exactly one outcome.
-//! - Cuts inside a segment change neither the client's output nor any outcome.
+//! - The pieces in which a segment arrives change neither the client's output nor any outcome.
 //! - No recipient counts as delivered unless the end of the message was sent and the peer has
 //!   confirmed it.
 //! - A peer that does not offer 8BITMIME gets only ASCII.

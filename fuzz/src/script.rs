@@ -2,7 +2,7 @@
 //!
 //! Most of the fuzzer's bytes are the client's bytes. A few byte values that never occur in UTF-8
 //! text are events. So seeds are readable, and a dictionary's words are valid at any place. The
-//! mutation of one byte can move a cut or make the deadline expire.
+//! mutation of one byte can move the end of a segment or make the deadline expire.
 //!
 //! | byte | what happens |
 //! |---|---|

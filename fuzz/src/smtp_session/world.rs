@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
     /// The server dropped a message while its bytes arrived. The time of the refusal depends on the
-    /// cuts.
+    /// pieces in which the bytes arrive.
     pub(super) dropped_bytes: bool,
     settings: SmtpSettings,
     /// The local part of the open transaction's sender. It selects the operation that fails.
