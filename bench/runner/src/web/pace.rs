@@ -1,9 +1,9 @@
 //! Latency below saturation: requests at a steady rate of seven tenths of the server's own maximum.
 //!
-//! `wrk` sends a request as soon as the last response arrives. So its latencies are those of a
-//! server at saturation. Here `h2load` sends requests at fixed times. It uses so many connections
-//! that hardly any is still busy when its next request is due. The connections begin one after the
-//! other, so they do not all send at once.
+//! `wrk` sends a request as soon as the last response arrives. So its latencies are the latencies
+//! of a server at saturation. Here `h2load` sends requests at fixed times. It uses so many
+//! connections that hardly any is still busy when its next request is due. The connections begin
+//! one after the other, so they do not all send at once.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -40,8 +40,8 @@ pub(super) struct Paced {
 }
 
 /// Sends requests to each server in turn, several times, at the server's own rate. `folder`: for
-/// the log of `h2load`. The result is that of the best turn, because other load on the host only
-/// makes times longer.
+/// the log of `h2load`. The best turn counts, because other load on the host only makes times
+/// longer.
 pub(super) fn measure(
     generator: &Generator,
     cases: &[Case],
