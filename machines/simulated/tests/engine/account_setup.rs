@@ -449,7 +449,7 @@ fn edited_password_applies_and_ends_sessions() {
     let mut room = Room::configured(2, disk, usual_sizes(), &new);
     room.machine.computing = Micros::from_secs(10);
     room.until("the engine serves", |room| room.console_says("serving"));
-    // The check is not on the way of the start.
+    // The check does not delay the start.
     assert!(!room.console_says(SET));
     let mut talk = room.log_in("ada");
     room.until("the password is set", |room| room.console_says(SET));

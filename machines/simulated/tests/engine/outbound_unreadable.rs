@@ -1,5 +1,5 @@
-//! Outbox entries that cannot be read: the server reports them to the sender, shows them on the
-//! queue page, and keeps them.
+//! Outbox entries that cannot be read: the server sends a notice to the account that has them,
+//! shows them on the queue page, and keeps them.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

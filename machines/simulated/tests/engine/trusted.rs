@@ -1,5 +1,4 @@
-//! Trusted senders. Their messages may load remote content: only authenticated messages of these
-//! senders do.
+//! Trusted senders: their messages load remote content, but only if the messages are authenticated.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
