@@ -1,9 +1,12 @@
 """Less frequent actions: folders, changes of many messages, replies to all, forwarding, printing, search, the password and sessions. A part of `webmail.py`."""
 
 import random
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from barepost import options
 from mail import DOMAIN, PASSWORD
+from processes import until
 from webmail_reader import row
 
 FILE_BYTES = 30_000
@@ -133,6 +136,39 @@ class Filing:
             self.assertIn("This page does not exist, or what it showed was moved or deleted.", browser.text("main"))
             browser.click("//a[.='Go to Inbox']")
             self.assertEqual(browser.text("h1"), "Inbox")
+
+    def test_times_are_in_the_zone_of_the_reader(self):
+        """The browser's zone counts with scripts, and the setting without. Searches use the setting."""
+        browser, zone = self.browser, ZoneInfo("Asia/Kolkata")
+        browser.devtools("Emulation.setTimezoneOverride", timezoneId=zone.key)
+        subject = self.deliver("Zoned")
+        self.log_in("katherine")
+        settings = self.address("/mail/settings")
+        if self.scripts:
+            until(lambda: browser.go(settings) or browser.value("#zone") == zone.key, "the zone of the browser", 10)
+        else:
+            browser.go(settings)
+            browser.write("#zone", "Mars/Olympus_Mons")
+            browser.follow("button[value=save]")
+            self.assertIn("There is no such time zone.", browser.text(".notice"))
+            browser.write("#zone", zone.key)
+            browser.follow("button[value=save]")
+            self.assertIn("Settings saved.", browser.text(".notice"))
+        browser.go(self.address("/mail/box/1"))
+        time = row(subject, "//time")
+        moment = datetime.fromisoformat(browser.attribute(time, "datetime")).astimezone(zone)
+        shown = browser.text(time).upper().replace("\u202f", " ")
+        self.assertIn(shown, (moment.strftime("%H:%M"), moment.strftime("%I:%M %p").lstrip("0")))
+        if self.scripts:
+            self.assertIn(str(moment.year), browser.attribute(time, "title"))
+            self.assertRegex(browser.attribute(time, "title"), "GMT.5:30|IST")
+        self.open(subject)
+        browser.follow("//a[.='Reply']")
+        self.assertIn(f"On {moment.day} {moment:%b %Y, %H:%M} (+0530), Charles Babbage wrote:", browser.value("#text"))
+        day = moment.date()
+        for words, finds in ((f"after:{day}", True), (f"before:{day}", False), (f"after:{day + timedelta(days=1)}", False)):
+            browser.go(self.address(f"/mail/search?q={words}"))
+            self.assertEqual(browser.is_there(row(subject)), finds, words)
 
     def test_a_password_change_needs_the_current_password(self):
         browser = self.browser

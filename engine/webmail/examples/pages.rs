@@ -30,6 +30,7 @@ fn frame(theme: Theme, notice: Option<FlashNotice<'static>>) -> PageFrame<'stati
         token: "t0ken",
         theme,
         density: Density::Comfortable,
+        zone: "Europe/London",
         search: "",
         mailboxes: &MAILBOXES,
         meter: Some(QuotaMeter { taken: "1.2 GB", allowed: "2 GB", percent: 60 }),
@@ -133,6 +134,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         to: "me",
         date: "Fri 14:02",
         moment: "2026-11-20T14:02:00Z",
+        sent: None,
         snippet: "I shall have it by Monday, unless the relay sticks again",
         is_starred: false,
         is_asked_for: false,
@@ -200,7 +202,7 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
         SessionLine {
             key: "s2",
             program: "Safari on iPhone",
-            since: "Signed in 3 Nov 2026, 17:40 from 192.0.2.17, last active 24 Nov 2026, 21:05 (UTC)",
+            since: "Signed in 3 Nov 2026, 17:40 from 192.0.2.17, last active 24 Nov 2026, 21:05",
             is_this: false,
         },
     ];
@@ -209,6 +211,7 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
         name: "Ada Lovelace",
         signature: "Ada\nAnalyst",
         hold: HoldTime::Short,
+        zone: "Europe/London",
         sessions: &SESSIONS,
     }
 }

@@ -141,6 +141,12 @@ pub(crate) fn redirect(path: &str) -> Reply {
         .with(ReplyField::Location, path)
 }
 
+/// The reply to the script if the page stays as it is.
+pub(crate) fn nothing() -> Reply {
+    private(Status::NoContent, "text/plain; charset=utf-8", Vec::new())
+        .with(ReplyField::ContentSecurityPolicy, NOTHING_POLICY)
+}
+
 /// A redirect to a page. `notice`: the number of the flash message that the page shows, if one was
 /// stored.
 pub(crate) fn redirect_with_flash(path: &str, notice: Option<u64>) -> Reply {

@@ -17,6 +17,8 @@ use submission::Submission;
 use tasks::{Continuation, FrameId, Subsystem};
 
 use crate::jobs::row_cache::RowCache;
+use crate::preferences::Preferences;
+use crate::zone::{Zone, ZoneCache};
 
 tasks::points! {
     /// Events of the store and of the compute cores that a request handler waits for.
@@ -77,6 +79,7 @@ pub(crate) struct JobContext<'a, 'b> {
     pub(crate) unacknowledged: &'a mut u8,
     pub(crate) queue_answers: &'a mut Vec<QueueReply>,
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
+    pub(crate) zones: &'a mut ZoneCache,
 }
 
 /// The client address under which the signer's budget counts all messages that are written in the
@@ -107,6 +110,13 @@ impl JobContext<'_, '_> {
     /// The time of day.
     pub(crate) fn now(&self) -> UnixTime {
         self.cx.turn.wall
+    }
+
+    /// The time zone of an account's user.
+    pub(crate) fn zone(&mut self, account: AccountId) -> Zone {
+        let known = self.cx.archive.own.store.account(account);
+        let preferences = known.as_ref().map(Preferences::of_account).unwrap_or_default();
+        self.zones.find(&preferences.zone)
     }
 
     /// Random bytes, from a cryptographic generator.

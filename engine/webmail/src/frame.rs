@@ -133,6 +133,8 @@ pub struct PageFrame<'a> {
     pub theme: Theme,
     /// The density of lists.
     pub density: Density,
+    /// The name of the reader's time zone. Empty: the account has no setting.
+    pub zone: &'a str,
     /// The words of the search, or empty.
     pub search: &'a str,
     /// All mailboxes, in the order in which the page shows them.

@@ -37,6 +37,7 @@ use crate::sessions::{Digest, WebSessions};
 use crate::step::{self, JobProgress};
 use crate::stream::DocumentStart;
 use crate::waiting::{WaitingRequests, too_many_requests};
+use crate::zone::ZoneCache;
 
 /// The maximum number of request handlers of a core.
 const HANDLERS_MAX: usize = 64;
@@ -62,6 +63,8 @@ pub struct RequestHandlers {
     numbered: u64,
     /// Questions about the queue, for other cores.
     questions: VecDeque<QueueQuestion>,
+    /// The time zones of readers.
+    zones: ZoneCache,
 }
 
 /// A request handler.
@@ -100,6 +103,7 @@ impl Default for RequestHandlers {
             messages: Numbered::messages(),
             numbered: 0,
             questions: VecDeque::new(),
+            zones: ZoneCache::default(),
         }
     }
 }
@@ -317,7 +321,7 @@ impl RequestHandlers {
         } = handler;
         let (ticket, number) = (*ticket, *number);
         let continuation = Continuation { frame, entry: WebmailWaitPoint::Asked.entry() };
-        let questions = &mut self.questions;
+        let (questions, zones) = (&mut self.questions, &mut self.zones);
         let mut job_cx = JobContext {
             cx,
             continuation,
@@ -326,6 +330,7 @@ impl RequestHandlers {
             unacknowledged,
             queue_answers,
             questions,
+            zones,
         };
         match step(job, client, under_way, &mut job_cx) {
             JobProgress::Waiting => {}

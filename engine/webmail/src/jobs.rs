@@ -30,6 +30,7 @@ mod html_document;
 mod list;
 mod mailboxes;
 mod message_contents;
+mod message_date;
 mod open_message;
 mod password;
 mod piece_reader;
@@ -358,7 +359,7 @@ impl Job {
             Job::Compose(composing) => composing.done(client, cx),
             Job::Write(writing) => writing.done(client, cx),
             Job::TakeBack(taking) => taking.done(client.account, cx),
-            Job::Settings(overview) => JobProgress::Reply(overview.page(client, cx.store())),
+            Job::Settings(overview) => JobProgress::Reply(overview.page(client, cx)),
             Job::Note(noting) => noting.done(cx.host()),
             Job::SetPassword(changing) => changing.done(),
             Job::Change(changes) => changes.done(client.account, cx.store()),

@@ -129,6 +129,7 @@ impl PageLayout {
             token: &client.token,
             theme: self.preferences.theme,
             density: self.preferences.density,
+            zone: &self.preferences.zone,
             search: "",
             mailboxes,
             meter: self.quota.as_ref().map(|quota| QuotaMeter {

@@ -24,6 +24,7 @@
 //! | `router`, `request` | requests on the core of the connection, and on the core of the account |
 //! | `handlers`, `waiting` | the request handlers of a core, and the requests that wait for them |
 //! | `context`, `jobs`, `step` | a handler's context, its jobs, and the result of a step |
+//! | `moments`, `zone` | times and sizes as text, and the time zones of readers |
 //! | `sessions`, `ended_sessions` | the sessions of a core, and the removal of their notes |
 //! | `listeners` | pages that are notified of changes |
 //! | `numbered`, `stream` | replies and uploads that are transferred in pieces |
@@ -76,6 +77,7 @@ mod tests;
 mod ticket;
 mod tls_counts;
 mod waiting;
+mod zone;
 
 pub use address::{Destination, MessageKey};
 pub use askama::{Error, Template};

@@ -9,6 +9,7 @@ use store::{AccountInfo, NOTE_BYTES_MAX, NoteChange};
 
 use crate::form::Form;
 use crate::frame::{Density, Theme};
+use crate::zone::known_name;
 
 /// The key of the note.
 const KEY: &[u8] = b"settings";
@@ -18,8 +19,11 @@ pub(crate) const NAME_BYTES_MAX: usize = 128;
 /// The longest signature, in bytes.
 pub(crate) const SIGNATURE_BYTES_MAX: usize = 1024;
 
+/// The longest name of a time zone, in bytes.
+const ZONE_BYTES_MAX: usize = 64;
+
 const _: () = assert!(
-    3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX) + 80 <= NOTE_BYTES_MAX,
+    3 * (NAME_BYTES_MAX + SIGNATURE_BYTES_MAX + ZONE_BYTES_MAX) + 90 <= NOTE_BYTES_MAX,
     "a byte takes up to three characters in a form"
 );
 
@@ -84,6 +88,8 @@ pub struct Preferences {
     pub theme: Theme,
     /// The density of lines.
     pub density: Density,
+    /// The name of the time zone. Empty: the account has no setting.
+    pub zone: String,
 }
 
 impl Preferences {
@@ -111,6 +117,7 @@ impl Preferences {
             hold: HoldTime::named(text("hold")).unwrap_or_default(),
             theme: Theme::named(text("theme")).unwrap_or_default(),
             density: Density::named(text("density")).unwrap_or_default(),
+            zone: text("zone").trim().to_string(),
         }
     }
 
@@ -125,12 +132,19 @@ impl Preferences {
                 "The signature is too long: it can have at most 1 KB. The settings were not saved.",
             );
         }
+        let zone = match self.zone.as_str() {
+            "" => "",
+            zone => known_name(zone).filter(|zone| zone.len() <= ZONE_BYTES_MAX).ok_or(
+                "There is no such time zone. Choose one from the list, such as Europe/Berlin. The settings were not saved.",
+            )?,
+        };
         let fields = [
             ("name", self.name.as_str()),
             ("signature", &self.signature),
             ("hold", self.hold.name()),
             ("theme", self.theme.name()),
             ("density", self.density.name()),
+            ("zone", zone),
         ];
         let note = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         Ok(NoteChange::Put(KEY.into(), Box::from(note.into_bytes())))

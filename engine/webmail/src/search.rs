@@ -9,7 +9,7 @@
 //! day    = year "-" month "-" day            ; or with "/"
 //! ```
 //! All terms must match. `-` negates a term. A text matches anywhere, also within words, since not
-//! all languages have spaces between words. Days are in UTC. `after:` includes the messages of the
+//! all languages have spaces between words. Days are those of the user's zone. `after:` includes the messages of the
 //! day itself, and `before:` does not.
 //!
 //! Invariants:
@@ -57,7 +57,8 @@ pub struct Candidate<'a> {
     pub text: Option<&'a str>,
     /// The name of the message's mailbox.
     pub mailbox: &'a str,
-    /// The time when the message arrived.
+    /// The local time when the message arrived: the date and the time of day in the user's zone,
+    /// as if they were UTC.
     pub date: UnixTime,
     /// Whether the message is unread.
     pub is_unread: bool,

@@ -20,8 +20,8 @@ pub struct SessionLine<'a> {
 
 /// The settings page.
 ///
-/// Three forms post to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme` and
-/// `density`; `do=password` with `old`, `new` and `again`; and either `end` with the key of a
+/// The script posts `do=zone` with the browser's `zone`. Three forms post to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme`,
+/// `density` and `zone`; `do=password` with `old`, `new` and `again`; and either `end` with the key of a
 /// session or `do=end-others`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
@@ -34,6 +34,8 @@ pub struct SettingsPage<'a> {
     pub signature: &'a str,
     /// The time in which sending can be undone.
     pub hold: HoldTime,
+    /// The name of the user's time zone, or empty.
+    pub zone: &'a str,
     /// The user's sessions.
     pub sessions: &'a [SessionLine<'a>],
 }

@@ -18,6 +18,7 @@ mod tickets;
 mod tls_counts;
 mod trusted_senders;
 mod waiting;
+mod zones;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -214,7 +215,7 @@ fn settings_forms_have_the_expected_fields_and_values() {
     for (button, fields) in [
         (
             "button[name=do][value=save]",
-            &["token", "name", "signature", "hold", "theme", "density"][..],
+            &["token", "name", "signature", "hold", "theme", "density", "zone"][..],
         ),
         ("button[name=do][value=password]", &["token", "old", "new", "again"]),
         ("button[name=do][value=end-others]", &["token"]),

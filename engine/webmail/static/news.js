@@ -73,6 +73,7 @@ async function lookAgain() {
   const list = answer && isOurs(answer) && answer.page ? find("main form.list", answer.page) : null;
   const own = find("main form.list");
   if (wish === wishes && here === from && list !== null && own !== null) {
+    localize(list);
     const focused = focusedNow();
     const newest = keyOf(rows()[0] ?? own);
     const chosen = new Set([...own.querySelectorAll("input[name=key]:checked")].map(box => box.getAttribute("value")));

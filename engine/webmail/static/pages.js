@@ -177,6 +177,7 @@ function show(answer, isBack, part = "") {
   }
   here = bare(answer.address);
   surround(page);
+  localize(main);
   find("main")?.replaceWith(main);
   if (!isElsewhere) {
     focusAgain(focused);
@@ -284,6 +285,44 @@ function shown() {
   }
 }
 
+/** A day, in milliseconds. */
+const DAY_MS = 86_400_000;
+
+/** @type {Record<string, Intl.DateTimeFormat>} */
+const FORMATS = {
+  time: new Intl.DateTimeFormat([], { timeStyle: "short" }),
+  weekday: new Intl.DateTimeFormat([], { weekday: "short" }),
+  day: new Intl.DateTimeFormat([], { day: "numeric", month: "short" }),
+  date: new Intl.DateTimeFormat([], { dateStyle: "medium" }),
+  minute: new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" }),
+  whole: new Intl.DateTimeFormat([], { dateStyle: "full", timeStyle: "long" }),
+};
+
+/** Writes the times within an element in the browser's zone and language. @param {ParentNode} within */
+function localize(within) {
+  const now = new Date();
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime();
+  for (const time of within.querySelectorAll("time")) {
+    const at = new Date(time.dateTime);
+    if (!Number.isNaN(at.getTime())) {
+      const isToday = at.getTime() >= midnight && at.getTime() < midnight + DAY_MS;
+      const isThisWeek = at.getTime() >= midnight - 6 * DAY_MS && at < now;
+      const short = isThisWeek ? "weekday" : at.getFullYear() === now.getFullYear() ? "day" : "date";
+      time.textContent = FORMATS[isToday ? "time" : time.closest("article") ? "minute" : short]?.format(at) ?? "";
+      time.title = FORMATS.whole?.format(at) ?? "";
+    }
+  }
+}
+
+/** Tells the server the browser's zone, for searches and answers, if the account has no zone. */
+function tellZone() {
+  const token = find("input[name=token]")?.getAttribute("value");
+  if (document.documentElement.dataset.zone === "" && token) {
+    const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+    void ask("/mail/settings", new URLSearchParams({ token, do: "zone", zone })).catch(() => null);
+  }
+}
+
 /** The functions that are called after a page was shown in place. @type {(() => void)[]} */
 const listeners = [];
 
@@ -340,3 +379,5 @@ history.scrollRestoration = "manual";
 addEventListener("pagehide", () => history.replaceState({ scrolled: scrollY }, ""));
 addEventListener("load", () => scrollTo({ top: Number(history.state?.scrolled ?? 0) }));
 title(document.title);
+localize(document);
+tellZone();

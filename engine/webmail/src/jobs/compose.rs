@@ -12,11 +12,12 @@ use crate::answer;
 use crate::compose::ComposePage;
 use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout};
-use crate::moments::Moment;
 use crate::step::{JobProgress, why};
+use crate::zone::Zone;
 use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 
 use super::message_contents::MessageContents;
+use super::message_date::{for_attribution, for_forwarding};
 use super::open_message::{OpenMessage, QuotedMessage};
 use super::undo_send::flash_if_sending;
 
@@ -80,7 +81,7 @@ impl ComposeJob {
     pub(super) fn done(
         &mut self,
         client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
+        cx: &mut JobContext<'_, '_>,
     ) -> JobProgress {
         if let ComposeStart::Draft { draft, .. } = self.start
             && let Some(flash) = flash_if_sending(draft, client.account, cx)
@@ -91,7 +92,8 @@ impl ComposeJob {
         JobProgress::Reply(self.page(client, cx))
     }
 
-    fn page(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
+    fn page(&mut self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
+        let zone = cx.zone(client.account);
         let own = cx
             .store()
             .account(client.account)
@@ -102,7 +104,7 @@ impl ComposeJob {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
                 Ok(mut message) => {
                     let files = core::mem::take(&mut message.files);
-                    let beginning = InitialFields::of(self.start, message, &own);
+                    let beginning = InitialFields::of(self.start, message, &zone, &own);
                     let is_with_files =
                         matches!(self.start, ComposeStart::Draft { .. } | ComposeStart::Forward(_));
                     InitialFields {
@@ -174,9 +176,18 @@ fn source(start: ComposeStart) -> Option<MessageKey> {
 
 impl InitialFields {
     /// The initial fields for a start from `message`. `own`: the user's address.
-    fn of(start: ComposeStart, message: QuotedMessage<'_>, own: &str) -> InitialFields {
+    fn of(
+        start: ComposeStart,
+        message: QuotedMessage<'_>,
+        zone: &Zone,
+        own: &str,
+    ) -> InitialFields {
         let QuotedMessage { contents, text, info, .. } = message;
-        let date = &Moment::of(info.internal_date).in_words();
+        let written_at = match start {
+            ComposeStart::Forward(_) => for_forwarding,
+            _ => for_attribution,
+        };
+        let date = &written_at(contents.sent, info.internal_date, zone);
         let error = contents.has_more_people.then_some(MORE_PEOPLE);
         let subject = contents.subject.as_deref().unwrap_or_default();
         let author = contents.from.iter();
@@ -235,7 +246,7 @@ fn quoted(contents: &MessageContents, shown: &str, date: &str) -> String {
     let no_author = HeaderMailbox::default();
     let from = contents.from.as_ref().unwrap_or(&no_author);
     let name = if from.name.is_empty() { &from.address } else { &from.name };
-    let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
+    let mut text = format!("\n\nOn {date}, {name} wrote:\n");
     for line in shown.trim_end().lines() {
         text.push_str(if line.starts_with('>') { ">" } else { "> " });
         text.push_str(line);

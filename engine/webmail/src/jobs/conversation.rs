@@ -25,7 +25,7 @@ use crate::answer;
 use crate::context::JobContext;
 use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
 use crate::layout::{AuthenticatedClient, PageLayout};
-use crate::moments::Moment;
+use crate::moments::Clock;
 use crate::step::{JobProgress, why};
 use crate::{ListRange, MessageKey, WebPage};
 
@@ -64,6 +64,13 @@ struct ConversationEntry<'a> {
     shown: Result<ShownMessage, ConversationLine<'a>>,
     info: MessageInfo,
     key: MessageKey,
+}
+
+/// The times of a message, each in words and exactly.
+struct EntryTimes {
+    arrived: [String; 2],
+    /// The time in the date field, if it differs.
+    sent: Option<[String; 2]>,
 }
 
 /// A message with a line and a link to its page.
@@ -148,7 +155,8 @@ impl ConversationJob {
         }
     }
 
-    pub(super) fn page(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
+    pub(super) fn page(&mut self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
+        let clock = Clock { now: cx.now(), zone: cx.zone(client.account) };
         let key = self.opened.key();
         let known = cx.store().account(client.account);
         let opened = match self.opened.shown(self.loaded, known.as_ref()) {
@@ -160,7 +168,7 @@ impl ConversationJob {
             opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
         let is_cut = self.is_cut;
-        let mut entries = self.entries(client.account, cx);
+        let mut entries = self.entries(client.account, &clock, cx);
         entries.push(opened);
         leave_out_copies(&mut entries, key);
         entries.sort_by_key(|entry| moment(&entry.info));
@@ -168,7 +176,7 @@ impl ConversationJob {
             entries.iter().map(ConversationEntry::attachments).collect();
         let bodies: Vec<Vec<MessageBody<'_>>> =
             entries.iter().map(ConversationEntry::bodies).collect();
-        let times: Vec<[String; 2]> = entries.iter().map(ConversationEntry::times).collect();
+        let times: Vec<EntryTimes> = entries.iter().map(|entry| entry.times(&clock)).collect();
         let words = attachments.iter().zip(&bodies).zip(&times);
         let messages: Vec<ConversationMessage<'_>> =
             entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
@@ -191,9 +199,10 @@ impl ConversationJob {
     fn entries(
         &mut self,
         account: AccountId,
+        clock: &Clock,
         cx: &JobContext<'_, '_>,
     ) -> Vec<ConversationEntry<'_>> {
-        let (loaded, now) = (self.loaded, Moment::of(cx.now()));
+        let loaded = self.loaded;
         let known = cx.store().account(account);
         let mut entries = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
         for opening in &mut self.whole {
@@ -207,7 +216,7 @@ impl ConversationJob {
                 Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
                     let found = FoundMessage::of(cx.store(), account, mailbox, info);
                     let line =
-                        ConversationLine { text: RowText::lost(&found, &now), summary: None };
+                        ConversationLine { text: RowText::lost(&found, clock), summary: None };
                     entries.push(ConversationEntry { shown: Err(line), info, key });
                 }
                 Err(_) => {}
@@ -216,7 +225,7 @@ impl ConversationJob {
         let lines = self.lines.iter();
         entries.extend(lines.map(|found| ConversationEntry {
             shown: Err(ConversationLine {
-                text: RowText::among_others(found, &now),
+                text: RowText::among_others(found, clock),
                 summary: found.summary(),
             }),
             info: found.info,
@@ -274,21 +283,26 @@ impl ConversationEntry<'_> {
         self.shown.as_ref().map_or_else(|_| [MessageBody::Folded].into(), ShownMessage::bodies)
     }
 
-    /// The time in words, and the exact time.
-    fn times(&self) -> [String; 2] {
-        let moment = Moment::of(self.info.internal_date);
-        [moment.in_words(), moment.exact()]
+    fn times(&self, clock: &Clock) -> EntryTimes {
+        let of = |time| {
+            let moment = clock.moment(time);
+            [moment.in_words(), moment.exact()]
+        };
+        let sent = self.shown.as_ref().ok().and_then(|shown| shown.sent);
+        EntryTimes { arrived: of(self.info.internal_date), sent: sent.map(of) }
     }
 
     /// The entry in the form that the page takes. `opened`: the requested message.
     fn message<'a>(
         &'a self,
         opened: MessageKey,
-        ((attachments, bodies), [date, moment]): (
+        ((attachments, bodies), times): (
             (&'a Vec<Attachment<'a>>, &'a Vec<MessageBody<'a>>),
-            &'a [String; 2],
+            &'a EntryTimes,
         ),
     ) -> ConversationMessage<'a> {
+        let [date, moment] = &times.arrived;
+        let sent = times.sent.as_ref().map(|[date, moment]| [date.as_str(), moment.as_str()]);
         let is_starred = self.info.flags.contains(Flags::FLAGGED);
         match &self.shown {
             Ok(shown) => ConversationMessage {
@@ -299,6 +313,7 @@ impl ConversationEntry<'_> {
                 to: &shown.to,
                 date,
                 moment,
+                sent,
                 snippet: &shown.summary.snippet,
                 is_starred,
                 is_asked_for: self.key == opened,
@@ -318,6 +333,7 @@ impl ConversationEntry<'_> {
                     to: "",
                     date,
                     moment,
+                    sent,
                     snippet: if row.snippet.0.is_empty() { row.subject.0 } else { row.snippet.0 },
                     is_starred,
                     is_asked_for: false,

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::header::{
-    ADDRESSES_MAX, Address, Field, HeaderMailbox, in_body_charset, people_in_body_charset,
+    ADDRESSES_MAX, Address, Field, HeaderMailbox, SentDate, in_body_charset, people_in_body_charset,
 };
 use message::presentation::{
     self, Content, OTHER_TEXT_BYTES_MAX, Preference, Presentation, ShownAs,
@@ -46,7 +46,7 @@ const PAGES_MAX: usize = 16;
 const UNLABELLED_BYTES_MAX: usize = 16 * 1024;
 
 /// The names of the header fields that are read.
-const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
+const FIELDS: [&str; 7] = ["Date", "From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
 /// The data that is extracted while the message is parsed.
 #[derive(Debug, Default)]
@@ -60,6 +60,8 @@ pub(super) struct MessageContents {
     /// Whether the message may have more mailboxes of one kind than are kept.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
+    /// The time in the date field.
+    pub(super) sent: Option<SentDate>,
     /// The names and values of fields in the charset of the body, until it is known.
     unlabelled: Vec<(&'static str, Vec<u8>)>,
     /// The number of bytes in `unlabelled`.
@@ -110,6 +112,8 @@ impl MessageContents {
             self.people_arrived(field, |contents| &mut contents.bcc);
         } else if field.is("Subject") && self.subject.is_none() {
             self.subject = Some(field.text());
+        } else if field.is("Date") && self.sent.is_none() {
+            self.sent = field.date();
         }
     }
 

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
+use machine::UnixTime;
 use message::Summary;
 use message::header::HeaderMailbox;
 use message::presentation::{Preference, Role, ShownAs};
@@ -27,6 +28,7 @@ use crate::{phishing, remote_content};
 
 use super::attachments::{Attached, names};
 use super::message_contents::{MessageContents, PartText};
+use super::message_date::sent_apart;
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// A message that is being opened.
@@ -206,8 +208,9 @@ impl OpenMessage {
     pub(super) fn on_paper(
         &mut self,
         client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
+        cx: &mut JobContext<'_, '_>,
     ) -> Reply {
+        let zone = cx.zone(client.account);
         let back = WebPage::Read(self.key).to_string();
         let key = self.key;
         let (Some(info), None) = (self.info, self.refused) else {
@@ -226,7 +229,7 @@ impl OpenMessage {
         let attached = Attached::of(&parts, &presentation, key);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
         let known = cx.store().account(client.account);
-        let moment = Moment::of(info.internal_date);
+        let moment = Moment::of(info.internal_date, &zone);
         answer::page(&PrintPage {
             address: known.as_ref().map_or("", |known| known.address()),
             subject: contents.subject.as_deref().unwrap_or_default(),
@@ -274,6 +277,7 @@ impl OpenMessage {
             to: contents.recipients(),
             address: from.address,
             subject: contents.subject.unwrap_or_default(),
+            sent: sent_apart(contents.sent, info.internal_date),
             summary: core::mem::take(&mut self.summary),
             shown: texts.into_iter().map(|text| ShownPart::of(text, self.key)).collect(),
             info,
@@ -336,6 +340,8 @@ pub(super) struct ShownMessage {
     pub(super) address: String,
     pub(super) to: String,
     pub(super) subject: String,
+    /// The time in the date field, if it differs from the arrival.
+    pub(super) sent: Option<UnixTime>,
     pub(super) summary: Summary,
     pub(super) info: MessageInfo,
     /// The parts that are shown, in their order.

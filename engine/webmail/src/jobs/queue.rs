@@ -6,7 +6,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use machine::UnixTime;
 use outbound::{
     Handled, LINES, QueueAction, QueueCounts, QueueLine, QueueQuery, QueueReply, QueueState, Which,
 };
@@ -16,7 +15,7 @@ use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
 use crate::layout::{AuthenticatedClient, PageLayout, display_size};
-use crate::moments::Moment;
+use crate::moments::Clock;
 use crate::queue::{QueuePage, QueueRow, past};
 use crate::step::{JobProgress, why};
 use crate::tls_counts::TlsRow;
@@ -66,7 +65,7 @@ impl QueueJob {
         &self,
         client: &AuthenticatedClient,
         answers: Vec<QueueReply>,
-        cx: &JobContext<'_, '_>,
+        cx: &mut JobContext<'_, '_>,
     ) -> Reply {
         let (mut lines, mut counts, mut tls, mut is_busy) =
             (Vec::new(), QueueCounts::default(), Vec::new(), false);
@@ -92,8 +91,9 @@ impl QueueJob {
             .last()
             .filter(|_| is_more)
             .map(|line| WebPage::Queue(Some(line.posted)).to_string());
-        let now = cx.now();
-        let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
+        let clock = Clock { now: cx.now(), zone: cx.zone(client.account) };
+        let rows: Vec<QueueRow> =
+            lines.into_iter().map(|line| QueueRow::of(line, &clock)).collect();
         let after = if let QueueQuery::Look(after) = &self.asked { *after } else { None };
         let layout = PageLayout::of(client, cx.store(), None);
         answer::page(&QueuePage {
@@ -103,7 +103,7 @@ impl QueueJob {
             rows: &rows,
             is_later: after.is_some(),
             next: last.as_deref(),
-            tls: &TlsRow::all(tls, now),
+            tls: &TlsRow::all(tls, clock.now),
         })
     }
 }
@@ -162,13 +162,13 @@ fn in_words(counts: QueueCounts) -> String {
     let QueueCounts { entries, held, under_way } = counts;
     let messages = if entries == 1 { "message" } else { "messages" };
     format!(
-        "{entries} {messages} in the queue: {held} held, {under_way} being sent. Grouped by outbox, oldest first. Times are UTC."
+        "{entries} {messages} in the queue: {held} held, {under_way} being sent. Grouped by outbox, oldest first."
     )
 }
 
 impl QueueRow {
-    fn of(line: QueueLine, now: UnixTime) -> QueueRow {
-        let now = Moment::of(now);
+    fn of(line: QueueLine, clock: &Clock) -> QueueRow {
+        let now = clock.moment(clock.now);
         let is_readable = line.recipients.is_some();
         let all = line.recipients.unwrap_or_default();
         let domain =
@@ -181,7 +181,7 @@ impl QueueRow {
         let state = match line.state {
             QueueState::Next => "Next to be sent".to_string(),
             QueueState::Waits(until) => {
-                format!("Next attempt: {}", Moment::of(until).to_the_minute(&now))
+                format!("Next attempt: {}", clock.moment(until).to_the_minute(&now))
             }
             QueueState::Behind => format!("Waiting behind other messages for {domain}"),
             QueueState::UnderWay => "Sending".to_string(),
@@ -199,7 +199,7 @@ impl QueueRow {
             sender => sender,
         };
         let (since, size) =
-            (Moment::of(line.since).in_few_words(&now), display_size(line.octets.into()));
+            (clock.moment(line.since).in_few_words(&now), display_size(line.octets.into()));
         QueueRow {
             key: line.posted.to_string(),
             state,

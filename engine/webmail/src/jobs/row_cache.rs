@@ -13,11 +13,10 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use machine::UnixTime;
 use store::{AccountId, MailboxId, MessageInfo};
 
 use crate::list::RenderedRow;
-use crate::moments::day;
+use crate::moments::Clock;
 
 use super::row_totals::RowTotals;
 
@@ -37,6 +36,8 @@ pub(super) struct RowFacts {
     totals: RowTotals,
     /// The current day, since lists show the time instead of the date for today's messages.
     today: u64,
+    /// The name of the reader's time zone.
+    zone: &'static str,
 }
 
 /// The cached rows of a core.
@@ -49,9 +50,16 @@ impl RowFacts {
         mailbox: MailboxId,
         info: MessageInfo,
         totals: RowTotals,
-        now: UnixTime,
+        clock: &Clock,
     ) -> RowFacts {
-        RowFacts { account, mailbox, info, totals, today: day(now) }
+        RowFacts {
+            account,
+            mailbox,
+            info,
+            totals,
+            today: clock.today(),
+            zone: clock.zone.name(),
+        }
     }
 
     /// The place of the row. Multiplicative hashing spreads consecutive GUIDs widely (Knuth, The

@@ -2,9 +2,7 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cell::LazyCell;
 
-use machine::UnixTime;
 use message::Summary;
 use store::{
     AccountId, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, PartialMessage, Refusal, SENT,
@@ -13,7 +11,7 @@ use store::{
 
 use crate::context::JobContext;
 use crate::list::{ListRow, RenderedRow};
-use crate::moments::Moment;
+use crate::moments::Clock;
 use crate::step::{JobProgress, READS_MAX};
 use crate::{ComposeStart, Escaped, MessageKey, WebPage};
 
@@ -76,8 +74,8 @@ impl FoundMessage {
     }
 
     /// The facts that determine the message's row.
-    fn facts(&self, account: AccountId, now: UnixTime) -> RowFacts {
-        RowFacts::of(account, self.mailbox, self.info, self.totals, now)
+    fn facts(&self, account: AccountId, clock: &Clock) -> RowFacts {
+        RowFacts::of(account, self.mailbox, self.info, self.totals, clock)
     }
 
     /// The summary, if it was read.
@@ -164,10 +162,10 @@ pub(super) fn are_copies(one: Option<&Summary>, other: Option<&Summary>) -> bool
 
 /// Takes the rows of these messages from the cache.
 pub(super) fn recall(rows: &mut [FoundMessage], account: AccountId, cx: &mut JobContext<'_, '_>) {
-    let now = cx.now();
+    let clock = Clock { now: cx.now(), zone: cx.zone(account) };
     let written = cx.rows();
     for row in rows {
-        if let Some(known) = written.find(&row.facts(account, now)) {
+        if let Some(known) = written.find(&row.facts(account, &clock)) {
             row.known = RowState::Rendered(known.clone());
         }
     }
@@ -179,14 +177,13 @@ pub(super) fn write(
     account: AccountId,
     cx: &mut JobContext<'_, '_>,
 ) -> Vec<RenderedRow> {
-    let time = cx.now();
-    let now = LazyCell::new(|| Moment::of(time));
+    let clock = Clock { now: cx.now(), zone: cx.zone(account) };
     let write = |found: &FoundMessage| match &found.known {
         RowState::Rendered(row) => row.clone(),
         known => {
-            let row = RowText::of(found, &now).row().written();
+            let row = RowText::of(found, &clock).row().written();
             if let RowState::Summary(_) = known {
-                cx.rows().keep(found.facts(account, time), &row);
+                cx.rows().keep(found.facts(account, &clock), &row);
             }
             row
         }
@@ -196,12 +193,12 @@ pub(super) fn write(
 
 impl<'a> RowText<'a> {
     /// The row of a message, or of the conversation in which it is the newest message.
-    fn of(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
+    fn of(found: &'a FoundMessage, clock: &Clock) -> RowText<'a> {
         let mut text = RowText::with(
             found,
             found.summary(),
             found.mailbox == SENT || found.mailbox == DRAFTS,
-            now,
+            clock,
         );
         if found.totals.messages > 1 {
             // The browser scrolls past the folded messages to the opened message.
@@ -211,23 +208,23 @@ impl<'a> RowText<'a> {
     }
 
     /// The line of a message on the page of its conversation. It always names the sender.
-    pub(super) fn among_others(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
-        RowText::with(found, found.summary(), false, now)
+    pub(super) fn among_others(found: &'a FoundMessage, clock: &Clock) -> RowText<'a> {
+        RowText::with(found, found.summary(), false, clock)
     }
 
     /// The line of a message that cannot be read, on the page of its conversation.
-    pub(super) fn lost(found: &FoundMessage, now: &Moment) -> RowText<'static> {
-        RowText::with(found, None, false, now)
+    pub(super) fn lost(found: &FoundMessage, clock: &Clock) -> RowText<'static> {
+        RowText::with(found, None, false, clock)
     }
 
     fn with(
         found: &FoundMessage,
         summary: Option<&'a Summary>,
         shows_recipients: bool,
-        now: &Moment,
+        clock: &Clock,
     ) -> RowText<'a> {
         let key = found.key();
-        let moment = Moment::of(found.info.internal_date);
+        let moment = clock.moment(found.info.internal_date);
         let people = summary.map_or("", |summary| {
             match (shows_recipients, summary.sender_name.is_empty()) {
                 (true, _) => &summary.recipients,
@@ -250,7 +247,7 @@ impl<'a> RowText<'a> {
                 Some(_) if found.transit == Transit::UnderWay => "Sending…",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },
-            date: moment.in_few_words(now),
+            date: moment.in_few_words(&clock.moment(clock.now)),
             moment: moment.exact(),
             totals: found.totals,
             has_attachment: summary.is_some_and(|summary| summary.has_attachment),

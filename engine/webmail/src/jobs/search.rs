@@ -19,6 +19,7 @@ use crate::layout::{AuthenticatedClient, PageLayout, display_name};
 use crate::list::{ListPage, RenderedRow};
 use crate::search::{Candidate, Query};
 use crate::step::{JobProgress, READS_MAX};
+use crate::zone::Zone;
 use crate::{MessageKey, WebPage};
 
 use super::list::ROWS_MAX;
@@ -76,7 +77,7 @@ impl SearchJob {
                 JobProgress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
-            self.judge();
+            self.judge(&cx.zone(account));
             if self.is_full() || !self.look_on(account, cx.store()) {
                 return JobProgress::Waiting;
             }
@@ -92,7 +93,7 @@ impl SearchJob {
     }
 
     /// Keeps the matches among the messages that were read.
-    fn judge(&mut self) {
+    fn judge(&mut self, zone: &Zone) {
         let name = self.left.as_ref().and_then(|left| left.front()).map_or("", |(_, name)| name);
         for found in self.looked_at.drain(..) {
             self.at = Some(found.key());
@@ -104,7 +105,7 @@ impl SearchJob {
                 snippet: &summary.snippet,
                 text: None,
                 mailbox: display_name(name),
-                date: found.info.internal_date,
+                date: zone.local(found.info.internal_date),
                 is_unread: !found.info.flags.contains(Flags::SEEN),
                 is_starred: found.info.flags.contains(Flags::FLAGGED),
                 has_attachment: summary.has_attachment,

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, NoteChange, Refusal, Store};
+use store::{AccountId, NoteChange, Refusal};
 
 use crate::WebPage;
 use crate::answer;
@@ -33,6 +33,8 @@ pub(crate) struct SettingsJob {
 pub(crate) enum Noted {
     /// The settings page with this flash message.
     Flash(String),
+    /// Nothing, since the user has not asked for the change.
+    Silently,
     /// The login page, since the client is logged out.
     LoggedOut,
 }
@@ -79,6 +81,7 @@ impl NoteJob {
                 JobProgress::Reply(answer::logged_out_until_restart(host))
             }
             (Noted::LoggedOut, None) => JobProgress::Reply(answer::logged_out()),
+            (Noted::Silently, _) => JobProgress::Reply(answer::nothing()),
             (Noted::Flash(_), Some(refusal)) => to_settings(FlashMessage::failure(why(refusal))),
             (Noted::Flash(text), None) => to_settings(FlashMessage::success(text)),
         }
@@ -86,16 +89,17 @@ impl NoteJob {
 }
 
 impl SettingsJob {
-    pub(super) fn page(&self, client: &AuthenticatedClient, store: &Store) -> Reply {
+    pub(super) fn page(&self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
+        let (zone, store) = (cx.zone(client.account), cx.store());
         let layout = PageLayout::of(client, store, None);
         let lines: Vec<(String, String, bool)> = self
             .sessions
             .iter()
             .map(|(digest, session)| {
                 let [since, seen] =
-                    [session.since, session.seen].map(|time| Moment::of(time).in_words());
+                    [session.since, session.seen].map(|time| Moment::of(time, &zone).in_words());
                 let since =
-                    format!("Signed in {since} from {}, last active {seen} (UTC)", session.from);
+                    format!("Signed in {since} from {}, last active {seen}", session.from);
                 (session_key(digest), since, *digest == client.session)
             })
             .collect();
@@ -115,6 +119,7 @@ impl SettingsJob {
             name: &preferences.name,
             signature: &preferences.signature,
             hold: preferences.hold,
+            zone: &preferences.zone,
             sessions: &sessions,
         })
     }

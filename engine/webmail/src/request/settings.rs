@@ -39,6 +39,7 @@ impl AuthenticatedRequest<'_, '_> {
                     }
                 }
             }
+            "zone" => Ok(self.set_first_zone(form.text("zone").unwrap_or_default())),
             "password" => self.no_password(form),
             "end-others" => {
                 let ended = self.end(|digest| *digest != session);
@@ -46,6 +47,15 @@ impl AuthenticatedRequest<'_, '_> {
             }
             _ => Err(answer::redirect(&alloc::string::ToString::to_string(&WebPage::Settings))),
         }
+    }
+
+    /// The job that sets the time zone which the browser has reported, if the account has none.
+    fn set_first_zone(&self, name: &str) -> Job {
+        let known = self.cx.store().account(self.account);
+        let preferences = known.as_ref().map(Preferences::of_account).unwrap_or_default();
+        let is_first = preferences.zone.is_empty();
+        let changed = Preferences { zone: name.into(), ..preferences }.note_change();
+        Job::note(changed.into_iter().filter(|_| is_first).collect(), Noted::Silently)
     }
 
     /// The valid sessions of the account.

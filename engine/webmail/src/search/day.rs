@@ -29,7 +29,7 @@ impl QueryDay {
         (is_one && numbers.next().is_none()).then_some(day)
     }
 
-    /// The time when the day begins, in UTC.
+    /// The local time when the day begins, as if it were UTC.
     pub(super) fn begins(self) -> UnixTime {
         let years = u64::from(self.year.saturating_sub(1));
         // Days are counted from 0001-01-01, which is 719,162 days before 1970-01-01.

@@ -47,6 +47,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         token,
         theme: Theme::Auto,
         density: Density::Compact,
+        zone: sample,
         search: sample,
         mailboxes: &mailboxes,
         meter: Some(QuotaMeter { taken: sample, allowed: sample, percent: 95 }),
@@ -94,6 +95,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         to: sample,
         date: sample,
         moment: sample,
+        sent: Some([sample; 2]),
         snippet: sample,
         is_starred: true,
         is_asked_for: false,
@@ -136,6 +138,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         name: sample,
         signature: sample,
         hold: HoldTime::Short,
+        zone: sample,
         sessions: &sessions,
     };
     let own = [16, 17].map(|id| OwnMailbox { id, name: sample, messages: id - 16 });

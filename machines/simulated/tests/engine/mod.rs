@@ -42,6 +42,7 @@ mod lookups;
 mod loops;
 mod memory;
 mod message_parts;
+mod message_times;
 mod messages;
 mod narrow;
 mod outbound;

@@ -1,7 +1,9 @@
 //! Tests of the row cache.
 
+use machine::UnixTime;
 use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
 
+use crate::zone::Zone;
 use crate::{Escaped, ListRow};
 
 use super::*;
@@ -24,7 +26,8 @@ fn info(guid: u128) -> MessageInfo {
 }
 
 fn facts(info: MessageInfo) -> RowFacts {
-    RowFacts::of(AccountId::from_bits(1), INBOX, info, RowTotals::alone(INBOX, &info), NOON)
+    let clock = Clock { now: NOON, zone: Zone::UTC };
+    RowFacts::of(AccountId::from_bits(1), INBOX, info, RowTotals::alone(INBOX, &info), &clock)
 }
 
 fn row(snippet: &str) -> RenderedRow {
@@ -58,6 +61,7 @@ fn cached_row_is_found_only_by_equal_facts() {
     let others = [
         RowFacts { account: AccountId::from_bits(2), ..own },
         RowFacts { mailbox: TRASH, ..own },
+        RowFacts { zone: "Europe/Paris", ..own },
         RowFacts { info: seen, ..own },
         RowFacts { info: MessageInfo { uid: Uid(2), ..info(1) }, ..own },
         RowFacts { totals: RowTotals::alone(INBOX, &seen), ..own },

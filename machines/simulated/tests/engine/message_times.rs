@@ -1,0 +1,88 @@
+//! Times in the webmail: in the user's zone, and the time in a message's date field.
+
+#![allow(clippy::expect_used, reason = "a test may fail")]
+
+use super::room::Room;
+use super::webmail::{Browser, between, serving};
+
+/// Delivers a message with this date field.
+fn deliver_dated(room: &mut Room, subject: &str, date: &str) {
+    let message = format!(
+        "From: Charles Babbage <charles@example.org>\r\nTo: ada@barepost.test\r\nSubject: {subject}\r\nDate: {date}\r\n\r\nIt computes.\r\n"
+    );
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
+}
+
+fn set_zone(room: &mut Room, browser: &mut Browser, zone: &str) -> String {
+    let token = browser.get(room, "/mail/settings").token();
+    let fields = [("token", token.as_str()), ("zone", zone), ("do", "save")];
+    let page = browser.send(room, "/mail/settings", &fields);
+    if page.status == 303 { "saved".into() } else { page.text() }
+}
+
+/// The day in the form of a query and the time of day, so many hours after `moment`.
+fn shifted(moment: &str, hours: u32) -> (String, String) {
+    let day: u32 = moment[8..10].parse().expect("a day");
+    let hour: u32 = moment[11..13].parse().expect("an hour");
+    let (day, hour) =
+        if hour + hours >= 24 { (day + 1, hour + hours - 24) } else { (day, hour + hours) };
+    (format!("{}-{day:02}", &moment[..7]), format!("{hour:02}{}", &moment[13..16]))
+}
+
+#[test]
+fn times_and_search_days_follow_the_users_zone() {
+    let (mut room, trust) = serving(61);
+    deliver_dated(&mut room, "Engine", "Sat, 03 Jan 2026 10:00:00 +0000");
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let refused = set_zone(&mut room, &mut ada, "Mars/Olympus_Mons");
+    assert!(refused.contains("There is no such time zone."), "{refused}");
+    // Kiritimati is always 14 hours ahead of UTC.
+    for (zone, hours) in [("", 0), ("Pacific/Kiritimati", 14)] {
+        assert_eq!(set_zone(&mut room, &mut ada, zone), "saved");
+        let list = ada.get(&mut room, "/mail/box/1").text();
+        let moment = between(&list, "<time datetime=\"", "\"").expect("a time").to_string();
+        let (day, time) = shifted(&moment, hours);
+        assert!(list.contains(&format!(">{time}</time>")), "{time}: {list}");
+        for (words, is_found) in [(format!("after:{day}"), true), (format!("before:{day}"), false)]
+        {
+            let found = ada.get(&mut room, &format!("/mail/search?q={words}")).text();
+            assert_eq!(found.contains("Engine"), is_found, "{words}: {found}");
+        }
+    }
+    // A zone that the browser reports does not replace the setting.
+    let token = ada.get(&mut room, "/mail/settings").token();
+    let fields = [("token", token.as_str()), ("zone", "Pacific/Pitcairn"), ("do", "zone")];
+    assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 204);
+    let settings = ada.get(&mut room, "/mail/settings").text();
+    assert!(settings.contains("name=\"zone\" value=\"Pacific/Kiritimati\""), "{settings}");
+    assert_eq!(set_zone(&mut room, &mut ada, ""), "saved");
+    assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 204);
+    let settings = ada.get(&mut room, "/mail/settings").text();
+    assert!(settings.contains("name=\"zone\" value=\"Pacific/Pitcairn\""), "{settings}");
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn the_date_field_of_a_message_is_shown_and_quoted() {
+    let (mut room, trust) = serving(62);
+    deliver_dated(&mut room, "Engine", "Fri, 03 Oct 2025 14:20:00 -0800");
+    deliver_dated(&mut room, "Loom", "Fri, 03 Oct 2425 14:20:00 -0800");
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    let sent = "sent <time datetime=\"2025-10-03T22:20:00Z\">3 Oct 2025, 22:20</time>";
+    assert!(page.contains(sent), "{page}");
+    let reply = ada.get(&mut room, "/mail/compose?reply=1.1").text();
+    assert!(reply.contains("On 3 Oct 2025, 22:20 (+0000), Charles Babbage wrote:"), "{reply}");
+    let forward = ada.get(&mut room, "/mail/compose?forward=1.1").text();
+    assert!(forward.contains("Date: 3 Oct 2025, 14:20 (-0800)"), "{forward}");
+    // A date in the future is shown, but not quoted.
+    let page = ada.get(&mut room, "/mail/box/1/2").text();
+    assert!(page.contains("<time datetime=\"2425-10-03T22:20:00Z\">"), "{page}");
+    let reply = ada.get(&mut room, "/mail/compose?reply=1.2").text();
+    assert!(reply.contains("wrote:") && !reply.contains("2425"), "{reply}");
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
