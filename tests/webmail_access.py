@@ -121,7 +121,7 @@ class Access(WithHost):
         browser.follow("form[action='/mail/queue']:has(#domain) button[value=retry]")
         self.look("queue, nothing done")
         browser.go(here)
-        shown = browser.address.removeprefix(self.address("/mail/box/")).replace("/", ".")
+        shown = browser.attribute("form.bar input[name=key]", "value")
         for page in ("source", "print"):
             browser.go(self.address(f"/mail/{page}/{shown}"))
             self.assertIn("Far", browser.text())

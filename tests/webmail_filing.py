@@ -128,6 +128,25 @@ class Filing:
             self.assertEqual(browser.value("#search"), words)
             self.assertEqual((browser.is_there(row(wanted)), browser.is_there(row(other))), (finds_wanted, finds_other), words)
 
+    def test_back_leads_to_the_search_and_the_row(self):
+        subjects = [self.deliver(f"Found {number}") for number in range(30 if self.scripts else 2)]
+        self.log_in("ada")
+        browser = self.browser
+        search = self.address("/mail/search?q=found")
+        browser.go(search)
+        browser.run("scrollTo(0, document.body.scrollHeight)")
+        scrolled = browser.run("return scrollY")
+        browser.follow(row(subjects[0], "//a[@class='what']"))
+        self.assertEqual(browser.text("h1.subject"), subjects[0])
+        browser.follow("a.back")
+        self.assertEqual(browser.address, search)
+        if self.scripts:
+            self.assertEqual(browser.run("return scrollY"), scrolled)
+        browser.follow(row(subjects[0], "//a[@class='what']"))
+        browser.follow("button[value=archive]")
+        self.assertIn("Message moved to Archive.", browser.text(".notice"))
+        self.assertEqual(browser.value("#search"), "found")
+
     def test_the_page_of_a_missing_item_links_to_the_inbox(self):
         self.log_in("ada")
         browser = self.browser

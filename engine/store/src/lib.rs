@@ -132,7 +132,7 @@ pub use quotas::{OUTBOX_PART, Usage};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, DiskSpace, Filed, Flags, Guid, HeadSize, INBOX,
-    JUNK, Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX,
-    Recipient, SENT, SentId, TRASH, Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, DatePlace, DiskSpace, Filed, Flags, Guid,
+    HeadSize, INBOX, JUNK, Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq,
+    OUTBOX, Recipient, SENT, SentId, TRASH, Uid, UidRange,
 };

@@ -4,6 +4,8 @@
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one. So at most half of the places are unused.
 
+mod by_date;
+
 use crate::types::{Flags, Guid, HeadSize, MarkChange, Marks, MessageInfo, Modseq, Uid};
 use alloc::vec::Vec;
 use machine::UnixTime;
@@ -190,6 +192,8 @@ pub(crate) struct Messages {
     count: u32,
     unseen: u32,
     octets: u64,
+    /// The number of neighbours of which the first has the later date. See `by_date`.
+    inversions: u32,
 }
 
 impl Messages {
@@ -224,17 +228,6 @@ impl Messages {
         let blocks = self.blocks.get(..=self.block_of(uid.unwrap_or(u32::MAX))).unwrap_or_default();
         let entries = blocks.iter().rev().flat_map(|block| block.iter().rev());
         entries.skip_while(move |entry| uid.is_some_and(|uid| entry.uid >= uid))
-    }
-
-    /// The number of entries below `uid`, counted from the nearer end.
-    pub(crate) fn count_below(&self, uid: u32) -> u32 {
-        let (before, rest) = self.blocks.split_at(self.block_of(uid));
-        let within =
-            rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
-        let entries =
-            |blocks: &[Vec<MessageEntry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
-        within
-            + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
     }
 
     /// The entry at `index`, counted from the lowest UID.
@@ -277,11 +270,13 @@ impl Messages {
             && block.len() < BLOCK_ENTRIES
             && block.last().is_some_and(|last| last.uid < entry.uid)
         {
+            self.inversions += by_date::inversions(block.last(), Some(&entry));
             block.push(entry);
             self.counted(&entry);
             return true;
         }
         let number = self.block_of(entry.uid);
+        let [before, after] = self.neighbours(entry.uid, entry.uid);
         let Some(block) = self.blocks.get_mut(number) else {
             self.blocks.push(alloc::vec![entry]);
             self.counted(&entry);
@@ -302,8 +297,18 @@ impl Messages {
             }
             self.blocks.insert(number + 1, upper);
         }
+        let [before, after] = [before.as_ref(), after.as_ref()];
+        self.inversions +=
+            by_date::inversions(before, Some(&entry)) + by_date::inversions(Some(&entry), after);
+        self.inversions -= by_date::inversions(before, after);
         self.counted(&entry);
         true
+    }
+
+    /// The entries before `first` and after `last`.
+    fn neighbours(&self, first: u32, last: u32) -> [Option<MessageEntry>; 2] {
+        let after = last.checked_add(1).and_then(|next| self.iter_from(next).next());
+        [self.iter_below(Some(first)).next().copied(), after.copied()]
     }
 
     /// Removes the entries with UIDs from `first` to `last`, and calls `removed` with each of them.
@@ -314,6 +319,8 @@ impl Messages {
         removed: &mut impl FnMut(&MessageEntry),
     ) {
         let (mut count, mut unseen, mut octets) = (0, 0, 0);
+        let [before, after] = self.neighbours(first, last);
+        let (mut previous, mut inversions) = (before, 0);
         let start = self.block_of(first);
         let mut end = start;
         for block in self.blocks.iter_mut().skip(start) {
@@ -327,12 +334,17 @@ impl Messages {
                     count += 1;
                     unseen += u32::from(!entry.is_seen());
                     octets += u64::from(entry.octets);
+                    inversions += by_date::inversions(previous.as_ref(), Some(entry));
+                    previous = Some(*entry);
                     removed(entry);
                 }
                 stays
             });
         }
         if count > 0 {
+            inversions += by_date::inversions(previous.as_ref(), after.as_ref());
+            self.inversions += by_date::inversions(before.as_ref(), after.as_ref());
+            self.inversions -= inversions;
             self.count -= count;
             self.unseen -= unseen;
             self.octets -= octets;

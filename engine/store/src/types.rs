@@ -258,6 +258,35 @@ pub struct MessageInfo {
     pub conversation: u64,
 }
 
+/// The place of a message in the order of dates. It does not depend on the mailbox, except for its
+/// last part.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DatePlace {
+    pub(crate) date: u32,
+    pub(crate) guid: u64,
+    pub(crate) uid: u32,
+}
+
+impl DatePlace {
+    /// The place in the order of a mailbox in which UIDs ascend with dates.
+    pub(crate) fn by_uid(self) -> (u32, u32) {
+        (self.date, self.uid)
+    }
+
+    /// The place directly after this one.
+    pub fn next(self) -> DatePlace {
+        DatePlace { uid: self.uid.saturating_add(1), ..self }
+    }
+}
+
+impl MessageInfo {
+    /// The place of the message in the order of dates.
+    pub fn date_place(&self) -> DatePlace {
+        let date = u32::try_from(self.internal_date.seconds()).unwrap_or(u32::MAX);
+        DatePlace { date, guid: self.guid.0 as u64, uid: self.uid.0 }
+    }
+}
+
 /// A recipient of a message, and the mailbox of its delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recipient {

@@ -6,7 +6,7 @@ use webmail::{
     Asset, Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
     FlashNotice, HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage,
     MessageBody, OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter,
-    RenderedRow, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
+    RenderedRow, RowTarget, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -42,7 +42,8 @@ fn frame(theme: Theme, notice: Option<FlashNotice<'static>>) -> PageFrame<'stati
 fn rows() -> Vec<RenderedRow> {
     let row = |people, messages, subject, snippet, date| ListRow {
         key: Escaped("1.7"),
-        href: Escaped("/mail/box/1/7"),
+        href: Escaped("/mail/message/a1.7"),
+        target: RowTarget::Conversation,
         people: Escaped(people),
         messages,
         subject: Escaped(subject),
@@ -324,6 +325,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             frame: frame(theme, Some(undone)),
             title: "Inbox",
             here: "/mail/box/1",
+            list: "",
             rows: &rows,
             extent: "1–7 of 7",
             progress: None,

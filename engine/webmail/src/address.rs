@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
-use store::{MailboxId, Uid};
+use store::{AccountId, MailboxId, MessageInfo, Store, Uid};
 
 use crate::{NotFound, WebPage};
 
@@ -26,6 +26,55 @@ impl MessageKey {
     /// The message's mailbox and UID, as types of the store.
     pub(crate) fn in_store(self) -> (MailboxId, Uid) {
         (MailboxId(self.mailbox), Uid(self.uid))
+    }
+}
+
+/// Names a message in the address of its page, wherever it is moved: `{conversation}.{guid}`, in
+/// hexadecimal digits. Both numbers are permanent, and the store finds the messages of a
+/// conversation quickly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PermanentId {
+    /// The number of the conversation.
+    pub conversation: u64,
+    /// The lower half of the GUID. All messages of a store have the same upper half.
+    pub guid: u64,
+}
+
+impl PermanentId {
+    /// The maximum number of messages of a conversation among which one is looked for.
+    const LOOKED_AT_MAX: usize = 10_000;
+
+    pub(crate) fn of(info: &MessageInfo) -> PermanentId {
+        PermanentId { conversation: info.conversation, guid: info.guid.0 as u64 }
+    }
+
+    /// The present place of the message. A message in the outbox is also in Sent.
+    pub(crate) fn place(self, account: AccountId, store: &Store) -> Option<MessageKey> {
+        let mut all = store.conversation(account, self.conversation).take(Self::LOOKED_AT_MAX);
+        let is_it = |(mailbox, uid)| {
+            let info = store.message(account, mailbox, uid);
+            info.is_some_and(|info| PermanentId::of(&info) == self)
+        };
+        let (mailbox, uid) = all.find(|place| is_it(*place))?;
+        Some(MessageKey { mailbox: mailbox.0, uid: uid.0 })
+    }
+}
+
+impl FromStr for PermanentId {
+    type Err = NotFound;
+
+    fn from_str(text: &str) -> Result<PermanentId, NotFound> {
+        let (conversation, guid) = text.split_once('.').ok_or(NotFound)?;
+        let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| NotFound);
+        let id = PermanentId { conversation: number(conversation)?, guid: number(guid)? };
+        // Each message has one address.
+        if id.to_string() == text { Ok(id) } else { Err(NotFound) }
+    }
+}
+
+impl fmt::Display for PermanentId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:x}.{:x}", self.conversation, self.guid)
     }
 }
 
@@ -61,6 +110,15 @@ impl Destination {
         let page =
             if is_login { WebPage::Home } else { WebPage::of(target).unwrap_or(WebPage::Home) };
         Destination(page.to_string())
+    }
+
+    /// The destination, if it is a list or a search. `None`: it is another page, or none.
+    pub(crate) fn of_list(target: &str) -> Option<Destination> {
+        // These addresses have no other address in them.
+        let is_candidate = ["/mail/box/", "/mail/search?"].iter().any(|is| target.starts_with(is));
+        let page = is_candidate.then(|| WebPage::of(target).ok()).flatten()?;
+        let is_list = matches!(page, WebPage::List { .. } | WebPage::Search { .. });
+        is_list.then(|| Destination(page.to_string()))
     }
 
     /// The address: a path, and perhaps a query.
@@ -125,6 +183,17 @@ pub(crate) fn keys<'a, const N: usize>(
         }
     }
     Ok(values)
+}
+
+/// The longest [`list_query`] in bytes, so that an address with it is not too long.
+const LIST_QUERY_BYTES_MAX: usize = 3_000;
+
+/// The query of a message's address that leads back to the list with this address. Empty if it
+/// would be too long: then the page leads to the mailbox of the message.
+pub(crate) fn list_query(list: &str) -> String {
+    let mut query = String::from("?list=");
+    query.extend(form_urlencoded::byte_serialize(list.as_bytes()));
+    if query.len() <= LIST_QUERY_BYTES_MAX { query } else { String::new() }
 }
 
 /// Writes `text` percent-encoded, as the value of a key.

@@ -59,7 +59,7 @@ use crate::form::FormReader;
 use crate::layout::AuthenticatedClient;
 use crate::step::JobProgress;
 use crate::ticket::FormToken;
-use crate::{ComposeStart, ListRange, MessageKey};
+use crate::{ComposeStart, Destination, ListRange, MessageKey};
 use outbound::QueueQuery;
 
 use changes::ChangeJob;
@@ -138,9 +138,14 @@ impl Job {
         Job::Search(Box::new(SearchJob::new(words, only, before)))
     }
 
-    /// A message with its conversation. `loaded`: the message that loads remote content.
-    pub(crate) fn read(key: MessageKey, loaded: Option<MessageKey>) -> Job {
-        Job::Read(Box::new(ConversationJob::new(key, loaded)))
+    /// A message with its conversation. `list`: the list from which it was opened. `loaded`: the
+    /// message that loads remote content.
+    pub(crate) fn read(
+        key: MessageKey,
+        list: Option<Destination>,
+        loaded: Option<MessageKey>,
+    ) -> Job {
+        Job::Read(Box::new(ConversationJob::new(key, list, loaded)))
     }
 
     /// A message, or a part of it, unchanged.

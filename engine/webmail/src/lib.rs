@@ -79,7 +79,7 @@ mod tls_counts;
 mod waiting;
 mod zone;
 
-pub use address::{Destination, MessageKey};
+pub use address::{Destination, MessageKey, PermanentId};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use compose::ComposePage;
@@ -95,7 +95,7 @@ pub use jobs::{
     Draft, LOOKED_AT_MAX, ROWS_MAX, RowCache, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, UploadPiece,
     WALKED_MAX,
 };
-pub use list::{ListPage, ListRow, RenderedRow};
+pub use list::{ListPage, ListRow, RenderedRow, RowTarget};
 pub use listeners::issuer_of;
 pub use login::{LoginPage, login_page};
 pub use mailboxes::{MailboxesPage, OwnMailbox};

@@ -11,14 +11,27 @@ use askama::Template;
 use crate::Escaped;
 use crate::frame::PageFrame;
 
+/// The page to which a row leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowTarget {
+    /// The page of a message alone.
+    Message,
+    /// The page of a conversation. The browser scrolls to the opened message.
+    Conversation,
+    /// The page where a draft is continued.
+    Draft,
+}
+
 /// A conversation or a message in a list.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "row.html")]
 pub struct ListRow<'a> {
     /// The key of the conversation or message in forms.
     pub key: Escaped<'a>,
-    /// The address of the page that shows it.
+    /// The address of the page that shows it, without the list from which it is opened.
     pub href: Escaped<'a>,
+    /// The kind of that page.
+    pub target: RowTarget,
     /// The participants, as text.
     pub people: Escaped<'a>,
     /// The number of messages in the conversation.
@@ -41,9 +54,16 @@ pub struct ListRow<'a> {
     pub has_attachment: bool,
 }
 
-/// A rendered row.
+/// A rendered row. Several lists may have the row, each with its own address in the link.
 #[derive(Clone, Debug)]
-pub struct RenderedRow(Arc<str>);
+pub struct RenderedRow {
+    text: Arc<str>,
+    /// Where the list belongs into the text. `None`: the row leads to a draft.
+    list_at: Option<usize>,
+}
+
+/// The mark in the template for the list from which the message is opened. No escaped text has it.
+const LIST_MARK: &str = "<list>";
 
 impl ListRow<'_> {
     /// Renders the row.
@@ -51,27 +71,42 @@ impl ListRow<'_> {
         let mut text = String::with_capacity(ROW_BYTES_USUAL);
         // Rendering cannot fail, whatever values the template gets.
         let _ = self.render_into(&mut text);
-        RenderedRow(text.into())
+        let list_at = memchr::memmem::find(text.as_bytes(), LIST_MARK.as_bytes());
+        if let Some(at) = list_at {
+            text.replace_range(at..at + LIST_MARK.len(), "");
+        }
+        RenderedRow { text: text.into(), list_at }
     }
 }
 
 impl RenderedRow {
     pub(crate) fn bytes(&self) -> usize {
-        self.0.len()
+        self.text.len()
+    }
+
+    /// The row in a list. `list`: the query for the address of a message, or empty.
+    fn within<'a>(&'a self, list: &'a str) -> RowInList<'a> {
+        match self.list_at.and_then(|at| self.text.split_at_checked(at)) {
+            Some((before, after)) => RowInList([before, list, after]),
+            None => RowInList([&self.text, "", ""]),
+        }
     }
 }
 
-impl fmt::Display for RenderedRow {
+/// A row with the list in its link.
+struct RowInList<'a>([&'a str; 3]);
+
+impl fmt::Display for RowInList<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        self.0.into_iter().try_for_each(|piece| out.write_str(piece))
     }
 }
 
-impl askama::filters::HtmlSafe for RenderedRow {}
+impl askama::filters::HtmlSafe for RowInList<'_> {}
 
-impl askama::FastWritable for RenderedRow {
+impl askama::FastWritable for RowInList<'_> {
     fn write_into(&self, out: &mut dyn fmt::Write, _: &dyn askama::Values) -> askama::Result<()> {
-        Ok(out.write_str(&self.0)?)
+        Ok(self.0.into_iter().try_for_each(|piece| out.write_str(piece))?)
     }
 }
 
@@ -88,6 +123,9 @@ pub struct ListPage<'a> {
     pub title: &'a str,
     /// The address of this page, for redirects.
     pub here: &'a str,
+    /// The query with which the page of a message leads back to this list. Empty if the list has the
+    /// newest messages of a mailbox.
+    pub list: &'a str,
     /// The rows, in their order.
     pub rows: &'a [RenderedRow],
     /// The range and the total, as text: `1–50 of 2,104`.

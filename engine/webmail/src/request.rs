@@ -335,7 +335,11 @@ impl AuthenticatedRequest<'_, '_> {
                 return Err(answer::redirect(&inbox.to_string()));
             }
             WebPage::List { mailbox, range } => Job::list(MailboxId(*mailbox), *range),
-            WebPage::Read(key) => Job::read(*key, self.cx.sessions.loaded(&self.session)),
+            WebPage::Read(key) => Job::read(*key, None, self.cx.sessions.loaded(&self.session)),
+            WebPage::Message(id, list) => {
+                let key = id.place(self.account, self.cx.store()).ok_or_else(answer::not_found)?;
+                Job::read(key, list.clone(), self.cx.sessions.loaded(&self.session))
+            }
             WebPage::Print(key) => Job::print(*key),
             WebPage::Mailboxes => Job::mailboxes(None),
             WebPage::Source(key) => Job::send(*key, DocumentKind::Source),

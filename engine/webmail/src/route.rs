@@ -19,7 +19,7 @@ use core::fmt;
 use crate::address::{self, keys, number};
 use outbound::QueueEntryId;
 
-use crate::{Asset, Destination, MessageKey};
+use crate::{Asset, Destination, MessageKey, PermanentId};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -49,8 +49,11 @@ pub enum WebPage<'a> {
         /// The range of its messages.
         range: ListRange,
     },
-    /// `/mail/box/{id}/{uid}`: a message, with its conversation.
+    /// `/mail/box/{id}/{uid}`: the message at a place, with its conversation.
     Read(MessageKey),
+    /// `/mail/message/{id}?list={address}`: the same page. This address survives moves. The page
+    /// leads back to the list, by default the newest messages of the mailbox.
+    Message(PermanentId, Option<Destination>),
     /// `/mail/compose`: a new message.
     Compose(ComposeStart),
     /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
@@ -206,6 +209,7 @@ impl<'a> WebPage<'a> {
         match (names.next(), names.next(), names.next(), names.next()) {
             (Some(name), None, None, None) => WebPage::named(name, query),
             (Some("box"), Some(mailbox), None, None) => list(number(mailbox)?, query),
+            (Some("message"), Some(id), None, None) => message(id.parse()?, query),
             (Some(name), Some(first), second, None) => {
                 let [] = keys(query, [])?;
                 within(name, first, second)
@@ -267,6 +271,12 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<WebPage<'
     }
 }
 
+fn message<'a>(id: PermanentId, query: &str) -> Result<WebPage<'a>, NotFound> {
+    let [list] = keys(query, ["list"])?;
+    let list = list.map(|list| Destination::of_list(&list).ok_or(NotFound)).transpose()?;
+    Ok(WebPage::Message(id, list))
+}
+
 fn list<'a>(mailbox: u32, query: &str) -> Result<WebPage<'a>, NotFound> {
     let range = match keys(query, ["before", "after"])? {
         [None, None] => ListRange::Newest,
@@ -324,6 +334,13 @@ impl fmt::Display for WebPage<'_> {
             WebPage::Home => out.write_str("/mail/"),
             WebPage::List { mailbox, range } => write!(out, "/mail/box/{mailbox}{range}"),
             WebPage::Read(MessageKey { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
+            WebPage::Message(id, list) => {
+                write!(out, "/mail/message/{id}")?;
+                list.as_ref().map_or(Ok(()), |list| {
+                    out.write_str("?list=")?;
+                    address::encoded(list.as_str(), out)
+                })
+            }
             WebPage::Compose(start) => write!(out, "/mail/compose{start}"),
             WebPage::Search { words, mailbox, before } => {
                 out.write_str("/mail/search?q=")?;

@@ -80,7 +80,7 @@ function step(by) {
     }
     return;
   }
-  const at = neighbours.findIndex(link => bare(link) === location.pathname);
+  const at = neighbours.findIndex(link => bare(new URL(link, location.href).href) === here);
   const next = at < 0 ? undefined : neighbours[at + by];
   if (next) {
     void go(next);

@@ -30,6 +30,9 @@ let place = { list: "", key: "", number: -1 };
 /** The address of the shown page. */
 let here = bare(location.href);
 
+/** The scroll positions of the pages that were left. @type {Map<string, number>} */
+const scrolls = new Map();
+
 /** The forms that the browser must send, instead of this script. */
 const plain = new WeakSet();
 
@@ -173,6 +176,7 @@ function show(answer, isBack, part = "") {
   const scrolled = scrollY;
   if (isElsewhere && !isBack) {
     history.replaceState({ scrolled }, "");
+    scrolls.set(here, scrolled);
     history.pushState(null, "", bare(answer.address) + part);
   }
   here = bare(answer.address);
@@ -183,14 +187,16 @@ function show(answer, isBack, part = "") {
     focusAgain(focused);
     scrollTo({ top: scrolled });
   } else {
-    const wants = find("[autofocus]", main) ?? placeAgain() ?? main;
-    wants.focus({ preventScroll: wants === main });
-    const before = isBack ? Number(history.state?.scrolled ?? 0) : 0;
+    const row = placeAgain();
+    const wants = find("[autofocus]", main) ?? row ?? main;
+    wants.focus({ preventScroll: wants === main || wants === row });
+    const before = Number((isBack ? history.state?.scrolled : wants === row && scrolls.get(here)) || 0);
     const first = part && !isBack ? find(part, main) : null;
     if (first !== null) {
       first.scrollIntoView();
-    } else if (wants === main || isBack) {
+    } else if (wants === main || wants === row || isBack) {
       scrollTo({ top: before });
+      row?.scrollIntoView({ block: "nearest" });
     }
   }
   say(find(".notice span, p.error", main)?.textContent ?? (isElsewhere ? find("h1", main)?.textContent ?? "" : ""));
@@ -328,7 +334,7 @@ const listeners = [];
 
 /** Whether an address is a page that this script can show in place. @param {URL} url */
 function isPage(url) {
-  return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|queue$|search$|settings$|source\/)/.test(url.pathname);
+  return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|message\/|queue$|search$|settings$|source\/)/.test(url.pathname);
 }
 
 document.addEventListener("click", event => {

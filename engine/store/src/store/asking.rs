@@ -14,11 +14,14 @@ use crate::parts::StoreParts;
 use crate::quotas::Usage;
 use crate::store::Store;
 use crate::types::{
-    AccountId, Closing, DRAFTS, DiskSpace, Flags, Guid, MailboxId, MailboxInfo, MessageInfo,
-    Recipient, SentId, Uid,
+    AccountId, Closing, DRAFTS, DatePlace, DiskSpace, Flags, Guid, MailboxId, MailboxInfo,
+    MessageInfo, Recipient, SentId, Uid,
 };
 use machine::{Sector, UnixTime};
 use tasks::Continuation;
+
+/// The messages of a conversation in one mailbox that are compared for the newest.
+const CONVERSATION_MAX: usize = 50;
 
 impl Names for Store {
     fn address(&self, account: AccountId) -> Option<&str> {
@@ -283,9 +286,54 @@ impl Store {
             .map(|date| UnixTime::from_seconds(u64::from(date)))
     }
 
-    /// The number of messages with a UID below `uid`.
-    pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
-        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_below(uid))
+    /// At most `most` messages that are older than `place`, or the newest ones, the newest first.
+    pub fn older(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        place: Option<DatePlace>,
+        most: usize,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.parts.superblock.guid_prefix();
+        let known = self.known(account, mailbox).into_iter();
+        let entries = known.flat_map(move |mailbox| mailbox.messages().older(place, most));
+        entries.map(move |entry| entry.info(prefix))
+    }
+
+    /// At most `most` messages that are newer than `place`, the oldest first.
+    pub fn newer(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        place: DatePlace,
+        most: usize,
+    ) -> impl Iterator<Item = MessageInfo> {
+        let prefix = self.parts.superblock.guid_prefix();
+        let known = self.known(account, mailbox).into_iter();
+        let entries = known.flat_map(move |mailbox| mailbox.messages().newer(place, most));
+        entries.map(move |entry| entry.info(prefix))
+    }
+
+    /// The number of messages that are older than `place`.
+    pub fn count_older(&self, account: AccountId, mailbox: MailboxId, place: DatePlace) -> u32 {
+        self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_older(place))
+    }
+
+    /// The newest message of a conversation in one mailbox. If the order of its UIDs is not that of
+    /// dates, only the highest UIDs of the conversation are looked at.
+    pub fn newest_of_conversation(
+        &self,
+        account: AccountId,
+        mailbox: MailboxId,
+        conversation: u64,
+    ) -> Option<Uid> {
+        let messages = self.known(account, mailbox)?.messages();
+        let mut uids = self.conversation_in(account, mailbox, conversation).rev();
+        if messages.are_in_order() {
+            return uids.next();
+        }
+        let entries = uids.take(CONVERSATION_MAX).filter_map(|Uid(uid)| messages.find(uid));
+        entries.max_by_key(|entry| entry.date_place()).map(|entry| Uid(entry.uid))
     }
 
     /// Begins the delivery of a message to `recipients`. Each recipient gets it wholly or not at

@@ -27,7 +27,7 @@ use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Loa
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Clock;
 use crate::step::{JobProgress, why};
-use crate::{ListRange, MessageKey, WebPage};
+use crate::{ComposeStart, Destination, ListRange, MessageKey, PermanentId, WebPage};
 
 use super::open_message::{OpenMessage, ShownMessage};
 use super::row_totals::is_trash_or_junk;
@@ -47,6 +47,8 @@ const LOOKED_AT_MAX: usize = 1000;
 /// A conversation that is being read.
 #[derive(Debug)]
 pub(crate) struct ConversationJob {
+    /// The list from which the message was opened. `None`: the newest messages of its mailbox.
+    list: Option<Destination>,
     /// The message that may load its remote content.
     loaded: Option<MessageKey>,
     opened: OpenMessage,
@@ -66,8 +68,9 @@ struct ConversationEntry<'a> {
     key: MessageKey,
 }
 
-/// The times of a message, each in words and exactly.
-struct EntryTimes {
+/// The address of a message's page, and its times, each in words and exactly.
+struct EntryTexts {
+    href: String,
     arrived: [String; 2],
     /// The time in the date field, if it differs.
     sent: Option<[String; 2]>,
@@ -81,9 +84,14 @@ struct ConversationLine<'a> {
 }
 
 impl ConversationJob {
-    pub(super) fn new(key: MessageKey, loaded: Option<MessageKey>) -> ConversationJob {
+    pub(super) fn new(
+        key: MessageKey,
+        list: Option<Destination>,
+        loaded: Option<MessageKey>,
+    ) -> ConversationJob {
         let (whole, lines) = (Vec::new(), Vec::new());
         ConversationJob {
+            list,
             loaded,
             opened: OpenMessage::new(key),
             is_gathered: false,
@@ -155,7 +163,11 @@ impl ConversationJob {
         }
     }
 
-    pub(super) fn page(&mut self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
+    pub(super) fn page(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Reply {
         let clock = Clock { now: cx.now(), zone: cx.zone(client.account) };
         let key = self.opened.key();
         let known = cx.store().account(client.account);
@@ -167,7 +179,10 @@ impl ConversationJob {
         let subject =
             opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
-        let is_cut = self.is_cut;
+        let here = WebPage::Message(PermanentId::of(&opened.info), self.list.clone()).to_string();
+        let newest = WebPage::List { mailbox: key.mailbox, range: ListRange::Newest };
+        let back = self.list.as_ref().map_or(newest.to_string(), |list| list.as_str().into());
+        let (is_cut, list) = (self.is_cut, self.list.clone());
         let mut entries = self.entries(client.account, &clock, cx);
         entries.push(opened);
         leave_out_copies(&mut entries, key);
@@ -176,7 +191,8 @@ impl ConversationJob {
             entries.iter().map(ConversationEntry::attachments).collect();
         let bodies: Vec<Vec<MessageBody<'_>>> =
             entries.iter().map(ConversationEntry::bodies).collect();
-        let times: Vec<EntryTimes> = entries.iter().map(|entry| entry.times(&clock)).collect();
+        let times: Vec<EntryTexts> =
+            entries.iter().map(|entry| entry.texts(&clock, list.as_ref())).collect();
         let words = attachments.iter().zip(&bodies).zip(&times);
         let messages: Vec<ConversationMessage<'_>> =
             entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
@@ -187,8 +203,8 @@ impl ConversationJob {
         answer::page(&ConversationPage {
             frame: layout.frame(client, &layout.links()),
             subject: &subject,
-            back: &WebPage::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string(),
-            here: &WebPage::Read(key).to_string(),
+            back: &back,
+            here: &here,
             key: &newest.map_or(key, |uid| MessageKey { uid: uid.0, ..key }).to_string(),
             is_cut,
             messages: &messages,
@@ -283,31 +299,37 @@ impl ConversationEntry<'_> {
         self.shown.as_ref().map_or_else(|_| [MessageBody::Folded].into(), ShownMessage::bodies)
     }
 
-    fn times(&self, clock: &Clock) -> EntryTimes {
+    fn texts(&self, clock: &Clock, list: Option<&Destination>) -> EntryTexts {
         let of = |time| {
             let moment = clock.moment(time);
             [moment.in_words(), moment.exact()]
         };
         let sent = self.shown.as_ref().ok().and_then(|shown| shown.sent);
-        EntryTimes { arrived: of(self.info.internal_date), sent: sent.map(of) }
+        let href = match self.key.in_store().0 {
+            DRAFTS => {
+                WebPage::Compose(ComposeStart::Draft { draft: self.key, answers: None }).to_string()
+            }
+            _ => WebPage::Message(PermanentId::of(&self.info), list.cloned()).to_string(),
+        };
+        EntryTexts { href, arrived: of(self.info.internal_date), sent: sent.map(of) }
     }
 
     /// The entry in the form that the page takes. `opened`: the requested message.
     fn message<'a>(
         &'a self,
         opened: MessageKey,
-        ((attachments, bodies), times): (
+        ((attachments, bodies), texts): (
             (&'a Vec<Attachment<'a>>, &'a Vec<MessageBody<'a>>),
-            &'a EntryTimes,
+            &'a EntryTexts,
         ),
     ) -> ConversationMessage<'a> {
-        let [date, moment] = &times.arrived;
-        let sent = times.sent.as_ref().map(|[date, moment]| [date.as_str(), moment.as_str()]);
+        let [date, moment] = &texts.arrived;
+        let sent = texts.sent.as_ref().map(|[date, moment]| [date.as_str(), moment.as_str()]);
         let is_starred = self.info.flags.contains(Flags::FLAGGED);
         match &self.shown {
             Ok(shown) => ConversationMessage {
                 key: &shown.key,
-                href: &shown.href,
+                href: &texts.href,
                 from: &shown.from,
                 address: &shown.address,
                 to: &shown.to,
@@ -327,7 +349,7 @@ impl ConversationEntry<'_> {
                 let row = line.text.row();
                 ConversationMessage {
                     key: row.key.0,
-                    href: row.href.0,
+                    href: &texts.href,
                     from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people.0 },
                     address: "",
                     to: "",

@@ -1,17 +1,18 @@
 //! A page of a mailbox. The job walks the index, and takes rows from the cache or renders them from
 //! summaries.
 //!
-//! A row is a conversation. Its place in the list is that of its newest message in this mailbox. So
-//! the walk takes a row when it meets the newest message of a conversation, and skips the older
-//! ones. A message that users sent to themselves counts once (`copies`).
+//! The messages are in the order of their dates, which a move or its undo does not change. A row is
+//! a conversation. Its place in the list is that of its newest message in this mailbox. So the walk
+//! takes a row when it meets the newest message of a conversation, and skips the older ones. A message that users sent to themselves counts once (`copies`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
+use store::{AccountId, Body, DRAFTS, DatePlace, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
 
+use crate::address;
 use crate::answer;
 use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout};
@@ -38,7 +39,7 @@ pub(crate) struct ListJob {
     range: ListRange,
     rows: Vec<FoundMessage>,
     /// The last message that was examined.
-    at: Option<Uid>,
+    last: Option<MessageInfo>,
     walked: u32,
     stage: Stage,
 }
@@ -55,7 +56,7 @@ enum Stage {
 
 impl ListJob {
     pub(super) fn new(mailbox: MailboxId, range: ListRange) -> ListJob {
-        ListJob { mailbox, range, rows: Vec::new(), at: None, walked: 0, stage: Stage::Walking }
+        ListJob { mailbox, range, rows: Vec::new(), last: None, walked: 0, stage: Stage::Walking }
     }
 
     pub(super) fn ask(
@@ -83,19 +84,19 @@ impl ListJob {
 
     /// Examines more messages. Returns true if the walk for this page is over.
     fn walk(&mut self, account: AccountId, store: &Store) -> bool {
-        let mailbox = self.mailbox;
-        let looked_at = match self.range {
-            ListRange::After(uid) => {
-                let from = self.at.map_or(uid, |at| at.0).saturating_add(1);
-                self.take(account, store, store.messages_from(account, mailbox, Uid(from)))
+        let (mailbox, most) = (self.mailbox, WALKED_IN_A_TURN);
+        let last = self.last.as_ref().map(MessageInfo::date_place);
+        let at = last.or_else(|| start(store, account, mailbox, self.range));
+        let looked_at = match (self.range, at) {
+            (ListRange::After(_), Some(at)) => {
+                self.take(account, store, store.newer(account, mailbox, at, most))
             }
-            ListRange::Before(uid) => {
-                let from = self.at.unwrap_or(Uid(uid));
-                self.take(account, store, store.messages_below(account, mailbox, Some(from)))
+            // No message is older than one that is missing, with no lower UID left.
+            (ListRange::Before(_), None) => 0,
+            (ListRange::Newest | ListRange::Before(_), at) => {
+                self.take(account, store, store.older(account, mailbox, at, most))
             }
-            ListRange::Newest => {
-                self.take(account, store, store.messages_below(account, mailbox, self.at))
-            }
+            (ListRange::After(_), None) => 0,
         };
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.range, ListRange::After(_));
@@ -107,7 +108,7 @@ impl ListJob {
         let is_over = is_end || self.walked >= WALKED_MAX;
         if is_over && is_upwards {
             self.rows.reverse();
-            self.at = self.rows.last().map(|row| row.info.uid);
+            self.last = self.rows.last().map(|row| row.info);
         }
         is_over
     }
@@ -122,7 +123,7 @@ impl ListJob {
         messages: impl Iterator<Item = MessageInfo>,
     ) -> usize {
         let mut looked_at = 0;
-        for info in messages.take(WALKED_IN_A_TURN) {
+        for info in messages {
             if self.is_row(account, store, &info) {
                 if self.rows.len() >= ROWS_MAX {
                     break;
@@ -133,7 +134,7 @@ impl ListJob {
                 }
                 self.rows.push(row);
             }
-            self.at = Some(info.uid);
+            self.last = Some(info);
             self.walked += 1;
             looked_at += 1;
         }
@@ -142,7 +143,7 @@ impl ListJob {
 
     /// Whether the page has a row for this message.
     fn is_row(&self, account: AccountId, store: &Store, info: &MessageInfo) -> bool {
-        let newest = || store.conversation_in(account, self.mailbox, info.conversation).next_back();
+        let newest = || store.newest_of_conversation(account, self.mailbox, info.conversation);
         !self.is_grouped() || newest() == Some(info.uid)
     }
 
@@ -168,11 +169,11 @@ impl ListJob {
         let layout = PageLayout::of(client, cx.store(), Some(self.mailbox));
         let found = &self.rows;
         let path = |range| WebPage::List { mailbox: self.mailbox.0, range }.to_string();
-        let below = |uid| cx.store().count_below(account, self.mailbox, uid);
-        let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
+        let older_than = |place| cx.store().count_older(account, self.mailbox, place);
+        let newest = found.first().map_or(0, |row| older_than(row.info.date_place()) + 1);
         let above = mailbox.messages.saturating_sub(newest);
-        let left = self.at.map_or(0, below);
-        let older = self.at.filter(|_| left > 0).map(|Uid(uid)| path(ListRange::Before(uid)));
+        let left = self.last.map_or(0, |info| older_than(info.date_place()));
+        let older = self.last.filter(|_| left > 0).map(|info| path(ListRange::Before(info.uid.0)));
         let newer = found.first().filter(|_| above > 0).map(|row| match above as usize {
             ..=ROWS_MAX => path(ListRange::Newest),
             _ => path(ListRange::After(row.info.uid.0)),
@@ -187,11 +188,16 @@ impl ListJob {
                 mailbox.messages
             ),
         };
+        let list = match self.range {
+            ListRange::Newest => String::new(),
+            range => address::list_query(&path(range)),
+        };
         let links = layout.links();
         let page = ListPage {
             frame: layout.frame(client, &links),
             title: &layout.name_of(self.mailbox),
             here: &path(self.range),
+            list: &list,
             rows: &rows,
             extent: &extent,
             newer: newer.as_deref(),
@@ -202,5 +208,24 @@ impl ListJob {
             progress: None,
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
+    }
+}
+
+/// The place from which the walk of a range begins: that of the message which the range names. If
+/// the message was moved away, the messages with the next lower UID take its place.
+fn start(
+    store: &Store,
+    account: AccountId,
+    mailbox: MailboxId,
+    range: ListRange,
+) -> Option<DatePlace> {
+    let near = |uid| store.messages_below(account, mailbox, Some(uid)).next();
+    let named = |uid| store.message(account, mailbox, uid).map(|info| info.date_place());
+    match range {
+        ListRange::Newest => None,
+        ListRange::Before(uid) => {
+            named(Uid(uid)).or_else(|| Some(near(Uid(uid))?.date_place().next()))
+        }
+        ListRange::After(uid) => named(Uid(uid)).or_else(|| Some(near(Uid(uid))?.date_place())),
     }
 }

@@ -272,7 +272,6 @@ impl OpenMessage {
         let name = if from.name.is_empty() { &from.address } else { &from.name };
         Ok(ShownMessage {
             key: self.key.to_string(),
-            href: WebPage::Read(self.key).to_string(),
             from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
             to: contents.recipients(),
             address: from.address,
@@ -335,7 +334,6 @@ pub(super) struct QuotedMessage<'a> {
 /// The data of a message for the conversation page.
 pub(super) struct ShownMessage {
     pub(super) key: String,
-    pub(super) href: String,
     pub(super) from: String,
     pub(super) address: String,
     pub(super) to: String,

@@ -52,14 +52,7 @@ impl RowFacts {
         totals: RowTotals,
         clock: &Clock,
     ) -> RowFacts {
-        RowFacts {
-            account,
-            mailbox,
-            info,
-            totals,
-            today: clock.today(),
-            zone: clock.zone.name(),
-        }
+        RowFacts { account, mailbox, info, totals, today: clock.today(), zone: clock.zone.name() }
     }
 
     /// The place of the row. Multiplicative hashing spreads consecutive GUIDs widely (Knuth, The

@@ -11,6 +11,9 @@ const MARKS_MAX: usize = 50;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowTotals {
     pub(super) messages: u32,
+    /// The highest UID of the messages in the mailbox. An action on the row applies to the messages
+    /// up to it.
+    pub(super) last: Uid,
     pub(super) is_unread: bool,
     pub(super) is_starred: bool,
     pub(super) is_answered: bool,
@@ -23,6 +26,7 @@ impl RowTotals {
             // The message is also in Sent, and only the row in Sent shows its flags.
             return RowTotals {
                 messages: 1,
+                last: info.uid,
                 is_unread: false,
                 is_starred: false,
                 is_answered: false,
@@ -30,7 +34,7 @@ impl RowTotals {
         }
         let [is_seen, is_starred, is_answered] =
             [Flags::SEEN, Flags::FLAGGED, Flags::ANSWERED].map(|flag| info.flags.contains(flag));
-        RowTotals { messages: 1, is_unread: !is_seen, is_starred, is_answered }
+        RowTotals { messages: 1, last: info.uid, is_unread: !is_seen, is_starred, is_answered }
     }
 
     /// The totals of the message's conversation: the number of its messages in all mailboxes, and
@@ -49,10 +53,16 @@ impl RowTotals {
         let here = here
             .filter_map(|uid| store.message(account, mailbox, uid))
             .map(|info| RowTotals::alone(mailbox, &info));
-        let unmarked =
-            RowTotals { messages, is_unread: false, is_starred: false, is_answered: false };
+        let unmarked = RowTotals {
+            messages,
+            last: info.uid,
+            is_unread: false,
+            is_starred: false,
+            is_answered: false,
+        };
         here.fold(unmarked, |together, one| RowTotals {
             messages,
+            last: together.last.max(one.last),
             is_unread: together.is_unread | one.is_unread,
             is_starred: together.is_starred | one.is_starred,
             is_answered: together.is_answered | one.is_answered,

@@ -10,10 +10,10 @@ use store::{
 };
 
 use crate::context::JobContext;
-use crate::list::{ListRow, RenderedRow};
+use crate::list::{ListRow, RenderedRow, RowTarget};
 use crate::moments::Clock;
 use crate::step::{JobProgress, READS_MAX};
-use crate::{ComposeStart, Escaped, MessageKey, WebPage};
+use crate::{ComposeStart, Escaped, MessageKey, PermanentId, WebPage};
 
 use super::row_cache::RowFacts;
 use super::row_totals::RowTotals;
@@ -146,6 +146,7 @@ pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
 pub(super) struct RowText<'a> {
     key: String,
     href: String,
+    target: RowTarget,
     people: &'a str,
     subject: &'a str,
     snippet: &'a str,
@@ -200,9 +201,9 @@ impl<'a> RowText<'a> {
             found.mailbox == SENT || found.mailbox == DRAFTS,
             clock,
         );
-        if found.totals.messages > 1 {
-            // The browser scrolls past the folded messages to the opened message.
-            text.href.push_str("#opened");
+        // The browser scrolls past the folded messages to the opened message.
+        if found.totals.messages > 1 && text.target == RowTarget::Message {
+            text.target = RowTarget::Conversation;
         }
         text
     }
@@ -237,9 +238,10 @@ impl<'a> RowText<'a> {
                 DRAFTS => {
                     WebPage::Compose(ComposeStart::Draft { draft: key, answers: None }).to_string()
                 }
-                _ => WebPage::Read(key).to_string(),
+                _ => WebPage::Message(PermanentId::of(&found.info), None).to_string(),
             },
-            key: key.to_string(),
+            target: if found.mailbox == DRAFTS { RowTarget::Draft } else { RowTarget::Message },
+            key: MessageKey { uid: found.totals.last.0, ..key }.to_string(),
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: match summary {
@@ -258,6 +260,7 @@ impl<'a> RowText<'a> {
         ListRow {
             key: Escaped(&self.key),
             href: Escaped(&self.href),
+            target: self.target,
             people: Escaped(self.people),
             messages: self.totals.messages,
             subject: Escaped(self.subject),

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
 
+use crate::address;
 use crate::answer;
 use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout, display_name};
@@ -174,6 +175,7 @@ impl SearchJob {
             frame,
             title: "Search results",
             here: &path(self.before),
+            list: &address::list_query(&path(self.before)),
             rows: &rows,
             extent: &extent,
             newer: None,

@@ -98,8 +98,7 @@ impl SettingsJob {
             .map(|(digest, session)| {
                 let [since, seen] =
                     [session.since, session.seen].map(|time| Moment::of(time, &zone).in_words());
-                let since =
-                    format!("Signed in {since} from {}, last active {seen}", session.from);
+                let since = format!("Signed in {since} from {}, last active {seen}", session.from);
                 (session_key(digest), since, *digest == client.session)
             })
             .collect();

@@ -20,8 +20,14 @@ fn a_time_is_written_as_short_as_its_age_allows() {
     assert_eq!(short(ago(4)), "30 Oct");
     assert_eq!(short(ago(365)), "3 Nov 2025");
     assert_eq!(Moment::of(MOMENT, &Zone::UTC).in_words(), "3 Nov 2026, 14:05");
-    assert_eq!(Moment::of(MOMENT, &Zone::UTC).to_the_minute(&Moment::of(MOMENT, &Zone::UTC)), "14:05");
-    assert_eq!(Moment::of(ago(1), &Zone::UTC).to_the_minute(&Moment::of(MOMENT, &Zone::UTC)), "2 Nov 2026, 14:05");
+    assert_eq!(
+        Moment::of(MOMENT, &Zone::UTC).to_the_minute(&Moment::of(MOMENT, &Zone::UTC)),
+        "14:05"
+    );
+    assert_eq!(
+        Moment::of(ago(1), &Zone::UTC).to_the_minute(&Moment::of(MOMENT, &Zone::UTC)),
+        "2 Nov 2026, 14:05"
+    );
 }
 
 #[test]

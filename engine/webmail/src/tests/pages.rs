@@ -8,7 +8,7 @@ use crate::{
     Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, FlashNotice,
     HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage, MessageBody,
     OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage,
-    SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
+    RowTarget, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 /// The values for the templates.
@@ -56,7 +56,8 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let rows = [true, false].map(|is| ListRow {
         key: Escaped(key),
-        href: Escaped("/mail/box/1/7"),
+        href: Escaped("/mail/message/a1.7"),
+        target: RowTarget::Conversation,
         people: Escaped(sample),
         messages: 2,
         subject: Escaped(sample),
@@ -73,6 +74,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         frame,
         title: sample,
         here,
+        list: "?list=%2Fmail%2Fsearch%3Fq%3D",
         rows: &rows,
         extent: sample,
         progress: Some(sample),

@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use store::{AccountId, Uid};
 
 use crate::{
-    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, PostAction, Route,
-    TARGET_BYTES_MAX, WebPage,
+    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, PermanentId, PostAction,
+    Route, TARGET_BYTES_MAX, WebPage,
 };
 
 const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
+const MESSAGE: PermanentId = PermanentId { conversation: 0xfedc_ba98_7654_3210, guid: 0x2a };
 const POSTED: QueueEntryId = QueueEntryId { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn page_of(target: &str) -> Option<WebPage<'_>> {
@@ -37,6 +38,11 @@ fn every_page_and_form_has_its_address() {
         ("/mail/box/1?before=7", list(ListRange::Before(7))),
         ("/mail/box/1?after=4294967295", list(ListRange::After(u32::MAX))),
         ("/mail/box/1/7", WebPage::Read(KEY)),
+        ("/mail/message/fedcba9876543210.2a", WebPage::Message(MESSAGE, None)),
+        (
+            "/mail/message/fedcba9876543210.2a?list=%2Fmail%2Fbox%2F1%3Fbefore%3D7",
+            WebPage::Message(MESSAGE, Destination::of_list("/mail/box/1?before=7")),
+        ),
         ("/mail/compose", WebPage::Compose(ComposeStart::New)),
         ("/mail/compose?reply=1.7", WebPage::Compose(ComposeStart::Reply(KEY))),
         ("/mail/compose?all=1.7", WebPage::Compose(ComposeStart::ReplyToAll(KEY))),
@@ -131,6 +137,18 @@ fn other_addresses_are_not_found() {
         "/mail/box/1?before=1&before=2",
         "/mail/box/1?page=2",
         "/mail/box/1/7?before=1",
+        "/mail/message/a1",
+        "/mail/message/a1.",
+        "/mail/message/a1.02",
+        "/mail/message/A1.2",
+        "/mail/message/+1.2",
+        "/mail/message/10000000000000000.2",
+        "/mail/message/a1.2/3",
+        "/mail/message/a1.2?list=",
+        "/mail/message/a1.2?list=%2Fmail%2F",
+        "/mail/message/a1.2?list=%2Fmail%2Fmessage%2Fa1.2",
+        "/mail/message/a1.2?list=%2Fmail%2Fbox%2F1%2F7",
+        "/mail/message/a1.2?list=https%3A%2F%2Fhost%2Fmail%2Fbox%2F1",
         "/mail/style.css",
         "/mail/style.css?v=",
         "/mail/mail.js?v=0123456789abcdef",
@@ -268,6 +286,15 @@ fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
         prop::sample::select(whole.to_vec()),
         (1..=u32::MAX, range).prop_map(|(mailbox, range)| WebPage::List { mailbox, range }),
         start.prop_map(WebPage::Compose),
+        (any::<u64>(), any::<u64>(), option::of(".{0,40}")).prop_map(
+            |(conversation, guid, words)| {
+                let of = |words: String| {
+                    WebPage::Search { words: words.into(), mailbox: None, before: None }.to_string()
+                };
+                let list = words.and_then(|words| Destination::of_list(&of(words)));
+                WebPage::Message(PermanentId { conversation, guid }, list)
+            }
+        ),
         (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(
             |(words, mailbox, before)| WebPage::Search { words: words.into(), mailbox, before }
         ),

@@ -129,5 +129,6 @@ fn hostile_header_text_is_escaped_once_on_every_view() {
     }
     let found = ada.get(&mut room, "/mail/search?q=script").text();
     let found = between(&found, "<ul class=\"rows\">", "</ul>").expect("a list").to_string();
+    let found = found.replace("?list=%2Fmail%2Fsearch%3Fq%3Dscript", "");
     assert_eq!(found.trim(), rows(&mut room, &mut ada).trim(), "a search shows the same row");
 }

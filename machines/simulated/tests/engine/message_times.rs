@@ -1,8 +1,12 @@
-//! Times in the webmail: in the user's zone, and the time in a message's date field.
+//! Times and places of messages in the webmail: times in the user's zone, the time in a message's
+//! date field, lists in the order of time, permanent addresses, and the way back to a list.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
-use super::room::Room;
+use machine::Micros;
+
+use super::room::{CONFIGURATION, Room};
+use super::settings::again;
 use super::webmail::{Browser, between, serving};
 
 /// Delivers a message with this date field.
@@ -83,6 +87,105 @@ fn the_date_field_of_a_message_is_shown_and_quoted() {
     assert!(page.contains("<time datetime=\"2425-10-03T22:20:00Z\">"), "{page}");
     let reply = ada.get(&mut room, "/mail/compose?reply=1.2").text();
     assert!(reply.contains("wrote:") && !reply.contains("2425"), "{reply}");
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+/// The subjects of the rows of a list, in their order.
+fn subjects(list: &str) -> Vec<&str> {
+    list.split("<span class=\"subject\">")
+        .skip(1)
+        .filter_map(|rest| rest.split('<').next())
+        .collect()
+}
+
+#[test]
+fn an_undone_move_keeps_the_place_in_the_list() {
+    let (mut room, trust) = serving(63);
+    let names = ["First", "Second", "Third", "Fourth"];
+    for name in names {
+        deliver_dated(&mut room, name, "Sat, 03 Jan 2026 10:00:00 +0000");
+        room.pass(Micros::from_secs(2));
+    }
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    let newest_first = ["Fourth", "Third", "Second", "First"];
+    assert_eq!(subjects(&list), newest_first);
+    for key in ["1.2", "1.3"] {
+        let filing = [("token", &*token), ("here", "/mail/box/1"), ("key", key), ("do", "archive")];
+        let after = ada.post(&mut room, "/mail/act", &filing).text();
+        let undo = between(&after, "name=\"what\" value=\"", "\"").expect("an undo").to_string();
+        let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]).text();
+        assert_eq!(subjects(&back), newest_first);
+    }
+    // The list goes on from the message that was moved, and from one that is no longer there.
+    for (range, expected) in [
+        ("before=5", &["First"][..]),
+        ("before=6", &["Second", "First"]),
+        ("before=2", &["First"]),
+        ("after=1", &newest_first),
+    ] {
+        let list = ada.get(&mut room, &format!("/mail/box/1?{range}")).text();
+        assert_eq!(subjects(&list), expected, "{range}");
+    }
+    // In the archive the message that was sent later comes first, although it was moved first.
+    for key in ["1.6", "1.1"] {
+        let filing = [("token", &*token), ("here", "/mail/box/1"), ("key", key), ("do", "archive")];
+        ada.post(&mut room, "/mail/act", &filing);
+    }
+    assert_eq!(subjects(&ada.get(&mut room, "/mail/box/4").text()), ["Third", "First"]);
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn the_address_of_a_message_survives_moves_and_power_cuts() {
+    let (mut room, trust) = serving(64);
+    deliver_dated(&mut room, "Engine", "Sat, 03 Jan 2026 10:00:00 +0000");
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let list = ada.get(&mut room, "/mail/box/1").text();
+    let address = between(&list, "class=\"what\" href=\"", "\"").expect("a row").to_string();
+    assert!(address.starts_with("/mail/message/"), "{address}");
+    for (key, to) in [("1.1", "archive"), ("4.1", "inbox"), ("1.2", "trash")] {
+        let page = ada.get(&mut room, &address);
+        assert!(page.status == 200 && page.text().contains("It computes."), "{}", page.text());
+        let filing = [("token", &*token), ("here", &*address), ("key", key), ("do", to)];
+        let moved = ada.post(&mut room, "/mail/act", &filing).text();
+        assert!(moved.contains("<h1 class=\"subject\" dir=\"auto\">Engine</h1>"), "{moved}");
+    }
+    let mut room = again(room, 65, &trust, CONFIGURATION);
+    ada.connection = None;
+    let page = ada.get(&mut room, &address).text();
+    assert!(page.contains("It computes.") && page.contains("value=\"6.1\""), "{page}");
+    let erasing = [("token", &*token), ("here", &*address), ("key", "6.1"), ("do", "erase")];
+    assert_eq!(ada.post(&mut room, "/mail/act", &erasing).status, 404);
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_message_leads_back_to_the_list_from_which_it_was_opened() {
+    let (mut room, trust) = serving(66);
+    for number in 0..60 {
+        deliver_dated(&mut room, &format!("Number-{number}."), "Sat, 03 Jan 2026 10:00:00 +0000");
+    }
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    for list in ["/mail/box/1", "/mail/box/1?before=11", "/mail/search?q=number-3"] {
+        // The second time the rows are in the cache.
+        for _ in 0..2 {
+            let rows = ada.get(&mut room, list).text();
+            let address =
+                between(&rows, "class=\"what\" href=\"", "\"").expect("a row").to_string();
+            let page = ada.get(&mut room, &address).text();
+            assert!(page.contains(&format!("class=\"back\" href=\"{list}\"")), "{page}");
+            assert!(page.contains(&format!("name=\"here\" value=\"{list}\"")), "{page}");
+        }
+    }
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }

@@ -640,7 +640,7 @@ fn a_search_finds_messages_and_continues_where_it_stopped() {
     let found = browser.get(&mut room, "/mail/search?q=from%3Ababbage+WEAVES").text();
     assert!(
         found.contains("1 result<")
-            && found.contains("/mail/box/1/1\"")
+            && found.contains("name=\"key\" value=\"1.1\"")
             && found.contains("value=\"from:babbage WEAVES\""),
         "{found}"
     );

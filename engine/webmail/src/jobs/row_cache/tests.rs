@@ -4,7 +4,7 @@ use machine::UnixTime;
 use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
 
 use crate::zone::Zone;
-use crate::{Escaped, ListRow};
+use crate::{Escaped, ListRow, RowTarget};
 
 use super::*;
 
@@ -37,6 +37,7 @@ fn row(snippet: &str) -> RenderedRow {
     let row = ListRow {
         key,
         href,
+        target: RowTarget::Message,
         people,
         messages,
         subject,
