@@ -116,6 +116,16 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
+    /// The identifier of the message, if it has one that a field of a report can have.
+    fn message_id_of_message(&self) -> Option<&str> {
+        let identifier = Header::new(self.header).field("Message-ID")?.identifiers().next()?;
+        let is_plain =
+            identifier.iter().all(|byte| byte.is_ascii_graphic() && !b"<>".contains(byte));
+        core::str::from_utf8(identifier)
+            .ok()
+            .filter(|_| is_plain && identifier.len() < LINE_BYTES * 4)
+    }
+
     /// The subject of the message, decoded, if it has one.
     fn subject(&self) -> Option<String> {
         let subject = Header::new(self.header).field("Subject")?.text();
@@ -225,6 +235,12 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
     field("To", &["<", report.to, ">"].concat(), out);
     field("Subject", &subject, out);
     field("Message-ID", &["<", report.message_id, ">"].concat(), out);
+    if let Some(reported) = report.message_id_of_message() {
+        // The report is in the conversation of the message.
+        let reported = ["<", reported, ">"].concat();
+        field("In-Reply-To", &reported, out);
+        field("References", &reported, out);
+    }
     field("Auto-Submitted", "auto-replied", out);
     field("MIME-Version", "1.0", out);
     out.extend([

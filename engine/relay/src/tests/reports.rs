@@ -63,6 +63,21 @@ fn rejected<'a>(recipient: &'a OutgoingRecipient, words: &'a str) -> RecipientRe
     RecipientReport { recipient, status: STATUS, words, reply: None, host: None }
 }
 
+#[test]
+fn report_refers_to_its_message() {
+    let recipient = to(0, "bob@there.test");
+    let of =
+        |original: &[u8]| written(ReportKind::Failed, &[rejected(&recipient, "No.")], original);
+    let text = of(b"Message-ID: <1.engine@us.test>\r\nSubject: Engine\r\n\r\n");
+    let message = MessageParser::default().parse(text.as_bytes()).unwrap();
+    assert_eq!(message.in_reply_to().as_text(), Some("1.engine@us.test"));
+    assert_eq!(message.references().as_text(), Some("1.engine@us.test"));
+    let long = alloc::format!("Message-ID: <{}@us.test>\r\n\r\n", "x".repeat(400));
+    for original in ["\r\n", "Message-ID: \r\n\r\n", "Message-ID: <a\x01@b>\r\n\r\n", &long] {
+        assert!(!of(original.as_bytes()).contains("References:"), "{original:?}");
+    }
+}
+
 /// The parts of a report as a MIME library reads them: the words, the fields for programs, and the
 /// message's header.
 fn parts(text: &str) -> [String; 3] {
