@@ -288,10 +288,21 @@ class Reading:
         self.assertIn("Message moved to Trash.", browser.text(".notice"))
         self.box("Trash")
         self.choose(subject)
+        browser.click(".erase summary")
         browser.follow("button[value=erase]")
         self.assertIn("Message deleted forever.", browser.text(".notice"))
         self.box("Trash")
         self.assertFalse(browser.is_there(row(subject)))
+        subjects = [self.deliver("Emptied") for _ in range(2)]
+        self.box("Inbox")
+        for subject in subjects:
+            self.choose(subject)
+        browser.follow("button[value=trash]")
+        self.box("Trash")
+        browser.click(".erase summary")
+        browser.follow("button[value=empty-trash]")
+        self.assertIn("messages deleted forever.", browser.text(".notice"))
+        self.assertIn("No messages.", browser.text("main"))
 
     def test_a_message_source_is_shown_and_downloaded(self):
         subject = self.deliver("Source")
@@ -305,7 +316,7 @@ class Reading:
         browser.go(here)
         browser.click(".more summary")
         browser.click("//a[.='Download']")
-        name = f"message-{here.rpartition('/box/')[2].replace('/', '.')}.eml"
+        name = f"message-{browser.attribute('form.bar input[name=key]', 'value')}.eml"
         self.assertIn(f"Subject: {subject}".encode(), browser.downloaded(name))
 
     def test_an_exported_mailbox_is_read_by_python(self):

@@ -160,8 +160,8 @@ class Filing:
         """The browser's zone counts with scripts, and the setting without. Searches use the setting."""
         browser, zone = self.browser, ZoneInfo("Asia/Kolkata")
         browser.devtools("Emulation.setTimezoneOverride", timezoneId=zone.key)
-        subject = self.deliver("Zoned")
-        self.log_in("katherine")
+        subject = self.deliver("Zoned", to="edsger")
+        self.log_in("edsger")
         settings = self.address("/mail/settings")
         if self.scripts:
             until(lambda: browser.go(settings) or browser.value("#zone") == zone.key, "the zone of the browser", 10)

@@ -29,6 +29,29 @@ class Updates(Reader):
         self.assertEqual(browser.value("#text").strip(), "Undisturbed.")
         self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
 
+    def test_an_unreachable_server_leaves_the_page_as_it_is(self):
+        subject = self.deliver("Reached")
+        self.log_in("ada")
+        browser = self.browser
+        browser.run("window.mark = 1")
+
+        def emulate(is_offline):
+            browser.devtools("Network.emulateNetworkConditions", offline=is_offline, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+
+        emulate(True)
+        try:
+            browser.click(row(subject, "//a[@class='what']"))
+            until(lambda: browser.is_there("p.unreachable"), ANSWER_SECONDS, "the page says so")
+            self.choose(subject)
+            browser.click("button[value=archive]")
+            self.assertTrue(browser.is_there(row(subject)), "the page stays")
+        finally:
+            emulate(False)
+        browser.follow("button[value=archive]")
+        self.assertIn("Message moved to Archive.", browser.text(".notice"))
+        self.assertFalse(browser.is_there("p.unreachable"))
+        self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
+
     def test_a_change_in_one_window_appears_in_the_other(self):
         subject = self.deliver("Elsewhere")
         self.log_in("ada")

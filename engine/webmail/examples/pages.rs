@@ -133,6 +133,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         from: "Grace Hopper",
         address: "grace@example.org",
         to: "me",
+        people: &[],
         date: "Fri 14:02",
         moment: "2026-11-20T14:02:00Z",
         sent: None,
@@ -171,6 +172,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         back: "/mail/box/1",
         here: "/mail/box/1/7",
         key: "1.7",
+        is_outbox: false,
         is_cut: false,
         messages: &MESSAGES,
     }
@@ -188,6 +190,7 @@ fn compose(theme: Theme) -> ComposePage<'static> {
         subject: "Re: The compiler is done",
         text: "Wonderful!\n\nOn Friday Grace Hopper wrote:\n> it compiles itself now.",
         attachments: &[(2, "tables.csv")],
+        is_unsaved: false,
         error: Some("The server’s disk is full. Delete some messages and try again."),
     }
 }
@@ -332,6 +335,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             newer: None,
             older: Some("/mail/box/1?before=7"),
             is_trash: false,
+            is_outbox: false,
             is_junk: false,
             is_grouped: true,
         };
@@ -339,6 +343,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             host: "mail.barepost.test",
             name: "ada@barepost.test",
             next: "",
+            notice: None,
             error: Some("Address and password do not belong together."),
             draft: "",
         };

@@ -174,7 +174,14 @@ pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
                  trying. If it restarts before it succeeds, this session becomes valid again: \
                  sign in then, and end the session in Settings.";
     let next = Destination::default();
-    let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), draft: "" };
+    let page = LoginPage {
+        host,
+        name: "",
+        next: next.as_str(),
+        notice: None,
+        error: Some(error),
+        draft: "",
+    };
     to_be_forgotten(page_of(Status::ServiceUnavailable, &page))
 }
 

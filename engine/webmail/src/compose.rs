@@ -30,4 +30,6 @@ pub struct ComposePage<'a> {
     pub attachments: &'a [(u16, &'a str)],
     /// The reason why the message was not sent.
     pub error: Option<&'a str>,
+    /// Whether the server has not saved the fields yet.
+    pub is_unsaved: bool,
 }

@@ -60,6 +60,8 @@ pub struct ConversationMessage<'a> {
     pub address: &'a str,
     /// The recipients, as text.
     pub to: &'a str,
+    /// The fields with people, and the people in them with their addresses.
+    pub people: &'a [(&'static str, String)],
     /// The date in short form.
     pub date: &'a str,
     /// The exact time (RFC 3339).
@@ -110,6 +112,8 @@ pub struct ConversationPage<'a> {
     pub here: &'a str,
     /// The key of the conversation in forms.
     pub key: &'a str,
+    /// Whether the opened message is in the outbox. The only action there cancels its sending.
+    pub is_outbox: bool,
     /// Whether the conversation has older messages that are not shown.
     pub is_cut: bool,
     /// The messages of the conversation.

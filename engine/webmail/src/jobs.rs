@@ -60,7 +60,7 @@ use crate::layout::AuthenticatedClient;
 use crate::step::JobProgress;
 use crate::ticket::FormToken;
 use crate::{ComposeStart, Destination, ListRange, MessageKey};
-use outbound::QueueQuery;
+use outbound::{QueueQuery, Which};
 
 use changes::ChangeJob;
 use compose::ComposeJob;
@@ -181,6 +181,12 @@ impl Job {
     /// The queue of all cores, for an administrator. `next_page`: as for [`Job::change`].
     pub(crate) fn queue(asked: QueueQuery, next_page: String) -> Job {
         Job::Queue(QueueJob::new(asked, next_page))
+    }
+
+    /// Cancels the sending of a message of the user's own outbox. `next_page`: as for
+    /// [`Job::change`].
+    pub(crate) fn cancel(which: Which, next_page: String) -> Job {
+        Job::Queue(QueueJob::cancel(which, next_page))
     }
 
     /// Turns the loading of a sender's remote content on or off. `next_page`: as for

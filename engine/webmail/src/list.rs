@@ -138,6 +138,8 @@ pub struct ListPage<'a> {
     pub older: Option<&'a str>,
     /// Whether the mailbox is Trash.
     pub is_trash: bool,
+    /// Whether the mailbox is the outbox. The only action there cancels the sending of a message.
+    pub is_outbox: bool,
     /// Whether the mailbox is Junk.
     pub is_junk: bool,
     /// Whether a row stands for all messages of a conversation.

@@ -18,6 +18,8 @@ pub struct LoginPage<'a> {
     pub name: &'a str,
     /// The destination after the login: a path under `/mail/`.
     pub next: &'a str,
+    /// The reason why the client must log in again.
+    pub notice: Option<&'a str>,
     /// The reason why the last attempt failed.
     pub error: Option<&'a str>,
     /// A message that was not accepted because its session had ended. The form sends it again.
@@ -34,5 +36,14 @@ pub fn login_page(
     draft: &str,
 ) -> Reply {
     let status = if error.is_some() { Status::Forbidden } else { Status::Ok };
-    answer::page_of(status, &LoginPage { host, name, next: next.as_str(), error, draft })
+    answer::page_of(
+        status,
+        &LoginPage { host, name, next: next.as_str(), notice: None, error, draft },
+    )
+}
+
+/// The login page, with the reason why the client must log in again.
+pub(crate) fn login_page_with(host: &str, next: &Destination, notice: Option<&str>) -> Reply {
+    let next = next.as_str();
+    answer::page(&LoginPage { host, name: "", next, notice, error: None, draft: "" })
 }

@@ -15,13 +15,16 @@ use core::net::IpAddr;
 
 use http::{Reply, ReplyField, Status};
 use mail::PasswordMark;
-use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
+use store::{
+    ARCHIVE, AccountId, EntrySource, Flags, INBOX, JUNK, MailboxId, NoteChange, OUTBOX, Store,
+    TRASH, Uid, UidRange,
+};
 use tasks::Continuation;
 
 use crate::address::{self, number};
 use crate::answer;
 use crate::context::WebmailContext;
-use crate::flash::{FlashMessage, UndoAction};
+use crate::flash::{FlashMessage, MessageRange, UndoAction};
 use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{
@@ -29,12 +32,12 @@ use crate::jobs::{
     Selection, SettingsJob, TrustChange, UploadPiece, ranges_of,
 };
 use crate::layout::AuthenticatedClient;
-use crate::login::login_page;
+use crate::login::login_page_with;
 use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
 use crate::sessions::{Digest, SessionLookup, WebSessions};
 use crate::{Destination, ListRange, MessageKey, PostAction, Route, SessionTicket, WebPage};
-use outbound::{QueueQuery, Which};
+use outbound::{QueueEntryId, QueueQuery, Which};
 
 pub use passwords::{PasswordChange, ProofFailure};
 
@@ -120,11 +123,17 @@ impl Request {
     }
 }
 
+/// The reason for the login page, for a browser whose session has ended.
+const SESSION_ENDED: &str = "Your session has ended. Sign in to go on where you were.";
+
 /// The reply to a client without a session, which must log in first.
 pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
     match Route::of(method, target) {
         // The login page is for a browser that still sends the ticket of an expired session.
-        Ok(Route::Get(WebPage::Login(next))) => login_page(host, "", &next, None, ""),
+        Ok(Route::Get(WebPage::Login(next))) => {
+            let why = (next != Destination::default()).then_some(SESSION_ENDED);
+            login_page_with(host, &next, why)
+        }
         Ok(Route::Get(_)) => answer::login(Destination::of(target)),
         _ => answer::login(Destination::default()),
     }
@@ -161,7 +170,7 @@ pub(crate) fn job_for(
                         flash: None,
                         is_administrator: cx.is_administrator(account),
                     };
-                    draft.page("Signed in again – your message is still here.", &client, cx.store())
+                    draft.page_again(client, cx.store())
                 }
             };
             Err(HandlerReply::Reply(
@@ -445,6 +454,9 @@ impl AuthenticatedRequest<'_, '_> {
                 then.as_str().into(),
             ));
         }
+        if form.text("do") == Some("cancel") {
+            return self.cancel(form, then);
+        }
         let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
         let change = match form.text("do").unwrap_or_default() {
             "archive" => Some(Change::File(ARCHIVE)),
@@ -452,7 +464,7 @@ impl AuthenticatedRequest<'_, '_> {
             "junk" => Some(Change::File(JUNK)),
             "inbox" => Some(Change::File(INBOX)),
             "move" => to().map(Change::File),
-            "erase" => Some(Change::Erase),
+            "erase" | "empty-trash" | "empty-junk" => Some(Change::Erase),
             "read" => Some(Change::Flag(Flags::SEEN)),
             "unread" => Some(Change::Unflag(Flags::SEEN)),
             _ => None,
@@ -464,8 +476,38 @@ impl AuthenticatedRequest<'_, '_> {
                 .push_flash(&self.session, FlashMessage::failure("Choose a folder first."));
             return Err(answer::redirect_with_flash(then.as_str(), notice));
         };
-        let keys = form.texts("key").filter_map(|key| key.parse().ok());
-        Ok(Job::change(change, selection(form, keys), then.as_str().into()))
+        let everything = |mailbox| {
+            let uids = UidRange { first: Uid(1), last: Uid(u32::MAX) };
+            Selection::These(alloc::vec![MessageRange { mailbox, uids }])
+        };
+        let selected = match form.text("do").unwrap_or_default() {
+            "empty-trash" => everything(TRASH),
+            "empty-junk" => everything(JUNK),
+            _ => selection(form, form.texts("key").filter_map(|key| key.parse().ok())),
+        };
+        Ok(Job::change(change, selected, then.as_str().into()))
+    }
+}
+
+impl AuthenticatedRequest<'_, '_> {
+    /// The job that cancels the sending of a message of the user's outbox. A message that is to be
+    /// forwarded is not the user's, and cannot be cancelled.
+    fn cancel(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
+        let mut keys = form.texts("key").filter_map(|key| key.parse().ok());
+        let (chosen, others): (Option<MessageKey>, Option<MessageKey>) = (keys.next(), keys.next());
+        let why = match chosen.map(MessageKey::in_store).filter(|_| others.is_none()) {
+            Some((OUTBOX, uid)) => {
+                let entry = self.cx.store().outbox_entry(self.account, uid);
+                if entry.is_some_and(|entry| entry.source() == EntrySource::Submitted) {
+                    let which = Which::One(QueueEntryId { account: self.account, uid });
+                    return Ok(Job::cancel(which, then.as_str().into()));
+                }
+                "Nothing was changed: this message is not waiting to be sent."
+            }
+            _ => "Select one message to cancel its sending.",
+        };
+        let notice = self.cx.sessions.push_flash(&self.session, FlashMessage::failure(why));
+        Err(answer::redirect_with_flash(then.as_str(), notice))
     }
 }
 

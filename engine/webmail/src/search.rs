@@ -95,6 +95,11 @@ impl Query {
         Query { terms: terms::Terms(typed).take(TERMS_MAX).collect() }
     }
 
+    /// The words of the input that look like operators, but are searched as text.
+    pub fn not_understood(typed: &str) -> Vec<&str> {
+        terms::not_understood(typed)
+    }
+
     /// Whether the query has no terms, so that all messages match.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()

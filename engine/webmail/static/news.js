@@ -100,4 +100,24 @@ async function lookAgain() {
   }
 }
 
-new EventSource("/mail/events").addEventListener("message", event => newsArrived(JSON.parse(event.data)));
+/** The time until the page listens again after its connection was refused, in milliseconds. */
+const LISTEN_AGAIN_MS = 10_000;
+
+/** Listens to events. If the connection is lost, the page says so until it is there again. */
+function listen() {
+  const source = new EventSource("/mail/events");
+  source.addEventListener("open", () => unreachable(false));
+  source.addEventListener("message", event => {
+    unreachable(false);
+    newsArrived(JSON.parse(event.data));
+  });
+  source.addEventListener("error", () => {
+    // The browser connects again by itself, unless the server has refused.
+    unreachable(source.readyState === EventSource.CONNECTING);
+    if (source.readyState === EventSource.CLOSED) {
+      setTimeout(listen, LISTEN_AGAIN_MS);
+    }
+  });
+}
+
+listen();

@@ -125,10 +125,18 @@ async function go(address, { isBack = false } = {}) {
   if (wish !== wishes) {
     return;
   }
-  if (answer === null || !isOurs(answer)) {
+  if (answer === null) {
+    notAnswered();
+    if (isBack) {
+      history.pushState(null, "", here);
+    }
+    return;
+  }
+  if (!isOurs(answer)) {
     location.assign(address);
     return;
   }
+  unreachable(false);
   show(answer, isBack, new URL(address, location.href).hash);
 }
 
@@ -139,7 +147,10 @@ async function submit(form, button) {
   if (wish !== wishes) {
     return;
   }
-  if (answer !== null && isOurs(answer)) {
+  if (answer === null) {
+    notAnswered();
+  } else if (isOurs(answer)) {
+    unreachable(false);
     show(answer, false);
     const value = button?.getAttribute("value") ?? "";
     if (button?.getAttribute("name") === "star") {
@@ -148,12 +159,30 @@ async function submit(form, button) {
     } else if (find("main .notice") === null && value in DONE) {
       say(DONE[value] ?? "");
     }
-  } else if (answer !== null && answer.address !== form.action) {
+  } else if (answer.address !== form.action) {
     location.assign(answer.address);
   } else {
     plain.add(form);
     form.requestSubmit(button);
   }
+}
+
+/** Shows or hides the notice that the server does not respond. The page stays as it is. @param {boolean} is */
+function unreachable(is) {
+  const shown = find("p.unreachable");
+  if (!is) {
+    shown?.remove();
+  } else if (shown === null) {
+    const words = "The server is not responding. Trying again…";
+    find("main")?.before(Object.assign(document.createElement("p"), { className: "notice error unreachable", textContent: words }));
+    say(words);
+  }
+}
+
+/** Ends a navigation to which the server has not responded. */
+function notAnswered() {
+  find("main")?.removeAttribute("aria-busy");
+  unreachable(true);
 }
 
 /** Begins a navigation. */

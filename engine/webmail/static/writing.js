@@ -47,8 +47,7 @@ function writingBegins() {
   const note = element("p");
   note.className = "kept";
   find(".actions", form)?.after(note);
-  // If the page has an error, the message was not sent, and the server does not have it.
-  const changes = find("main p.error") === null ? 0 : 1;
+  const changes = form.dataset.unsaved === undefined ? 0 : 1;
   writing = { form, changes, kept: 0, timer: 0, under: Promise.resolve(), isGoing: false, note };
   if (changes > 0) {
     keepLater(writing, PAUSE_MS);

@@ -41,6 +41,9 @@ const CONVERSATION_MAX: usize = 1000;
 /// The maximum number of messages of a conversation that are examined.
 const LOOKED_AT_MAX: usize = 5000;
 
+/// The maximum number of messages that one store request deletes.
+const ERASED_MAX: usize = 500;
+
 /// The maximum number of ranges that one store request moves.
 const RANGES_MAX: usize = 256;
 
@@ -225,9 +228,20 @@ impl ChangeJob {
                 self.filing = ranges.len();
             }
             None if self.change == Change::Erase => {
+                let first = in_range(cx.store(), account, messages).take(ERASED_MAX);
+                let (count, last) =
+                    first.fold((0, uids.last), |(count, _), one| (count + 1, one.0));
+                let uids = UidRange { first: uids.first, last };
                 cx.store_mut().remove(account, mailbox, &[uids], continuation)?;
-                self.count += in_range(cx.store(), account, messages).count() as u32;
-                self.left.pop_front();
+                self.count += count;
+                match last.0.checked_add(1) {
+                    Some(next) if last < messages.uids.last => {
+                        if let Some(rest) = self.left.front_mut() {
+                            rest.uids.first = Uid(next);
+                        }
+                    }
+                    _ => drop(self.left.pop_front()),
+                }
             }
             None => return self.ask_for_flags(account, messages, cx),
         }
@@ -311,6 +325,10 @@ impl ChangeJob {
     pub(super) fn done(&mut self, account: AccountId, store: &Store) -> JobProgress {
         let flash = match self.refused {
             Some(refusal) => Some(FlashMessage::failure(why(refusal))),
+            None if self.change == Change::Star => None,
+            None if self.changes_flags() && self.count > 0 => {
+                Some(FlashMessage::success(&self.success_text(account, store)))
+            }
             None if self.changes_flags() => None,
             None if self.count == 0 => Some(FlashMessage::success(
                 "No messages selected, or the selected ones cannot be changed.",
@@ -348,7 +366,9 @@ impl ChangeJob {
                     display_name(built_in.or(own).unwrap_or("another folder"))
                 )
             }
-            Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),
+            Change::Flag(_) => "Marked as read.".into(),
+            Change::Unflag(_) => "Marked as unread.".into(),
+            Change::Star => String::new(),
         }
     }
 }

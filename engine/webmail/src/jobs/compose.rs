@@ -1,5 +1,6 @@
 //! The page for writing a message, and its initial contents.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -19,6 +20,7 @@ use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 use super::message_contents::MessageContents;
 use super::message_date::{for_attribution, for_forwarding};
 use super::open_message::{OpenMessage, QuotedMessage};
+use super::recipients::listed;
 use super::undo_send::flash_if_sending;
 
 /// A compose page that is being prepared.
@@ -94,10 +96,12 @@ impl ComposeJob {
 
     fn page(&mut self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
         let zone = cx.zone(client.account);
-        let own = cx
-            .store()
-            .account(client.account)
-            .map_or_else(String::new, |known| known.address().to_string());
+        let known = cx.store().account(client.account);
+        let own: Vec<String> = known
+            .iter()
+            .flat_map(|known| core::iter::once(known.address()).chain(known.aliases()))
+            .map(String::from)
+            .collect();
         let beginning = match &mut self.opening {
             None => InitialFields::default(),
             Some(opening) => match opening.quoted() {
@@ -154,6 +158,7 @@ impl ComposeJob {
             text: &text,
             attachments: &attachments(&beginning.files),
             error: beginning.error,
+            is_unsaved: beginning.error.is_some(),
         })
     }
 }
@@ -175,12 +180,13 @@ fn source(start: ComposeStart) -> Option<MessageKey> {
 }
 
 impl InitialFields {
-    /// The initial fields for a start from `message`. `own`: the user's address.
+    /// The initial fields for a start from `message`. `own`: the user's
+    /// addresses.
     fn of(
         start: ComposeStart,
         message: QuotedMessage<'_>,
         zone: &Zone,
-        own: &str,
+        own: &[String],
     ) -> InitialFields {
         let QuotedMessage { contents, text, info, .. } = message;
         let written_at = match start {
@@ -214,23 +220,25 @@ impl InitialFields {
                 ..InitialFields::default()
             },
             ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
-                let is_own = |mailbox: &&HeaderMailbox| mailbox.address.eq_ignore_ascii_case(own);
+                let is_own = |mailbox: &&HeaderMailbox| {
+                    own.iter().any(|own| own.eq_ignore_ascii_case(&mailbox.address))
+                };
                 // A reply to the user's own message is addressed to the recipients of that message.
                 let wrote_it = contents.from.as_ref().is_some_and(|from| is_own(&from));
-                let to = match (wrote_it, contents.reply_to.is_empty()) {
-                    (true, _) => listed(contents.to.iter()),
-                    (false, false) => listed(contents.reply_to.iter()),
-                    (false, true) => listed(author),
+                let to: Vec<&HeaderMailbox> = match (wrote_it, contents.reply_to.is_empty()) {
+                    (true, _) => contents.to.iter().collect(),
+                    (false, false) => contents.reply_to.iter().collect(),
+                    (false, true) => author.collect(),
                 };
                 let all = matches!(start, ComposeStart::ReplyToAll(_));
                 let others = contents.to.iter().filter(|_| !wrote_it).chain(&contents.cc);
+                let others = others.filter(|mailbox| all && !is_own(mailbox));
+                let mut known = BTreeSet::new();
+                let mut once =
+                    |mailbox: &&HeaderMailbox| known.insert(mailbox.address.to_ascii_lowercase());
                 InitialFields {
-                    to,
-                    cc: if all {
-                        listed(others.filter(|mailbox| !is_own(mailbox)))
-                    } else {
-                        String::new()
-                    },
+                    to: listed(to.into_iter().filter(&mut once)),
+                    cc: listed(others.filter(&mut once)),
                     bcc: String::new(),
                     subject: prefixed("Re: ", subject),
                     text: quoted(contents, &text, date),
@@ -261,21 +269,4 @@ fn prefixed(prefix: &str, subject: &str) -> String {
         .get(..prefix.len() - 1)
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix.trim_end()));
     if has_it { subject.into() } else { format!("{prefix}{subject}") }
-}
-
-/// Mailboxes in the form in which a user types them.
-fn listed<'a>(mailboxes: impl Iterator<Item = &'a HeaderMailbox>) -> String {
-    let mut list = String::new();
-    for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {
-        if !list.is_empty() {
-            list.push_str(", ");
-        }
-        if mailbox.name.is_empty() {
-            list.push_str(&mailbox.address);
-        } else {
-            let name = mailbox.name.replace(['"', '\\'], "");
-            list.push_str(&format!("\"{name}\" <{}>", mailbox.address));
-        }
-    }
-    list
 }

@@ -206,6 +206,7 @@ impl ConversationJob {
             back: &back,
             here: &here,
             key: &newest.map_or(key, |uid| MessageKey { uid: uid.0, ..key }).to_string(),
+            is_outbox: mailbox == OUTBOX,
             is_cut,
             messages: &messages,
         })
@@ -333,6 +334,7 @@ impl ConversationEntry<'_> {
                 from: &shown.from,
                 address: &shown.address,
                 to: &shown.to,
+                people: &shown.people,
                 date,
                 moment,
                 sent,
@@ -353,6 +355,7 @@ impl ConversationEntry<'_> {
                     from: if self.key.in_store().0 == DRAFTS { "Draft" } else { row.people.0 },
                     address: "",
                     to: "",
+                    people: &[],
                     date,
                     moment,
                     sent,

@@ -14,6 +14,7 @@ use crate::MessageKey;
 use crate::address;
 use crate::answer;
 use crate::compose::ComposePage;
+use crate::flash::FlashMessage;
 use crate::form::Form;
 use crate::layout::{AuthenticatedClient, PageLayout};
 
@@ -39,6 +40,9 @@ pub struct Draft {
     /// Whether files of the form were not saved.
     pub has_lost_files: bool,
 }
+
+/// The text about files of the form that the server has not saved.
+const LOST_FILES: &str = " Attach your files again.";
 
 impl Draft {
     /// Reads the draft from a form of the compose page.
@@ -110,14 +114,32 @@ impl Draft {
         words(self) == words(other)
     }
 
+    /// The compose page with these fields, after the writer has logged in again.
+    pub(crate) fn page_again(&self, client: AuthenticatedClient, store: &Store) -> Reply {
+        let files = if self.has_lost_files { LOST_FILES } else { "" };
+        let text = format!("Signed in again – your message is still here.{files}");
+        let client = AuthenticatedClient { flash: Some(FlashMessage::success(&text)), ..client };
+        self.page_of("New message", None, &client, store)
+    }
+
     /// The compose page with these fields. `error`: the reason why the message was not sent.
     pub(crate) fn page(&self, error: &str, client: &AuthenticatedClient, store: &Store) -> Reply {
+        let files = if self.has_lost_files { LOST_FILES } else { "" };
+        self.page_of("Message not sent", Some(&format!("{error}{files}")), client, store)
+    }
+
+    fn page_of(
+        &self,
+        title: &str,
+        error: Option<&str>,
+        client: &AuthenticatedClient,
+        store: &Store,
+    ) -> Reply {
         let layout = PageLayout::of(client, store, None);
         let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());
-        let files = if self.has_lost_files { " Attach your files again." } else { "" };
         answer::page(&ComposePage {
             frame: layout.frame(client, &layout.links()),
-            title: "Message not sent",
+            title,
             draft: &key(self.draft),
             answers: &key(self.answers),
             to: &self.to,
@@ -126,7 +148,8 @@ impl Draft {
             subject: &self.subject,
             text: &self.text,
             attachments: &attachments(&self.carried),
-            error: Some(&format!("{error}{files}")),
+            error,
+            is_unsaved: true,
         })
     }
 }

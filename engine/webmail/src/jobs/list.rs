@@ -10,7 +10,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use store::{AccountId, Body, DRAFTS, DatePlace, JUNK, MailboxId, MessageInfo, Store, TRASH, Uid};
+use store::{
+    AccountId, Body, DRAFTS, DatePlace, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid,
+};
 
 use crate::address;
 use crate::answer;
@@ -178,15 +180,14 @@ impl ListJob {
             ..=ROWS_MAX => path(ListRange::Newest),
             _ => path(ListRange::After(row.info.uid.0)),
         });
-        // The page shows the numbers of its first and last message. It counts messages, not rows.
+        // The numbers of the first and last message. Rows are counted if they are fewer.
+        let last = mailbox.messages.saturating_sub(left);
+        let messages = format!("{}–{last} of {}", above + 1, mailbox.messages);
         let extent = match found.len() {
             0 => String::new(),
-            _ => format!(
-                "{}–{} of {}",
-                above + 1,
-                mailbox.messages.saturating_sub(left),
-                mailbox.messages
-            ),
+            rows if rows as u32 == last.saturating_sub(above) => messages,
+            1 => format!("1 conversation, messages {messages}"),
+            rows => format!("{rows} conversations, messages {messages}"),
         };
         let list = match self.range {
             ListRange::Newest => String::new(),
@@ -203,6 +204,7 @@ impl ListJob {
             newer: newer.as_deref(),
             older: older.as_deref(),
             is_trash: self.mailbox == TRASH,
+            is_outbox: self.mailbox == OUTBOX,
             is_junk: self.mailbox == JUNK,
             is_grouped: self.is_grouped(),
             progress: None,

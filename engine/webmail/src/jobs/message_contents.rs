@@ -19,6 +19,7 @@ use message::structure::{ADDRESS_FIELD_BYTES_MAX, Listener, Part};
 use message::{TextDecoder, is_blank, text_of_html};
 
 use super::embedded_images;
+use super::recipients::listed;
 
 /// The maximum number of bytes of a message's text on a page. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -183,12 +184,16 @@ impl MessageContents {
         self.has_more_people |= is_full;
     }
 
-    /// The names of the recipients, for a page.
+    /// The names of the recipients, for a page: those in `To`, and then those in `Cc`.
     pub(super) fn recipients(&self) -> String {
         let mut names = String::new();
-        let all = self.to.iter().chain(&self.cc);
-        for (number, mailbox) in all.clone().take(RECIPIENTS_MAX).enumerate() {
+        let to = self.to.iter().map(|mailbox| ("", mailbox));
+        let cc = self.cc.iter().enumerate();
+        let cc = cc.map(|(number, mailbox)| (if number == 0 { "cc " } else { "" }, mailbox));
+        let all = to.chain(cc);
+        for (number, (prefix, mailbox)) in all.clone().take(RECIPIENTS_MAX).enumerate() {
             names.push_str(if number > 0 { ", " } else { "" });
+            names.push_str(prefix);
             names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
         }
         match all.count().saturating_sub(RECIPIENTS_MAX) {
@@ -197,6 +202,20 @@ impl MessageContents {
             1 => format!("{names} and 1 other"),
             others => format!("{names} and {others} others"),
         }
+    }
+
+    /// The fields with people that the message has, with all addresses that were read.
+    pub(super) fn people(&self) -> Vec<(&'static str, String)> {
+        let from: Vec<HeaderMailbox> = self.from.iter().cloned().collect();
+        let fields = [
+            ("From", &from),
+            ("Reply to", &self.reply_to),
+            ("To", &self.to),
+            ("Cc", &self.cc),
+            ("Bcc", &self.bcc),
+        ];
+        let fields = fields.into_iter().filter(|(_, all)| !all.is_empty());
+        fields.map(|(name, all)| (name, listed(all.iter()))).collect()
     }
 }
 

@@ -274,6 +274,7 @@ impl OpenMessage {
             key: self.key.to_string(),
             from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
             to: contents.recipients(),
+            people: contents.people(),
             address: from.address,
             subject: contents.subject.unwrap_or_default(),
             sent: sent_apart(contents.sent, info.internal_date),
@@ -337,6 +338,8 @@ pub(super) struct ShownMessage {
     pub(super) from: String,
     pub(super) address: String,
     pub(super) to: String,
+    /// The fields with people, and the people in them with their addresses.
+    pub(super) people: Vec<(&'static str, String)>,
     pub(super) subject: String,
     /// The time in the date field, if it differs from the arrival.
     pub(super) sent: Option<UnixTime>,

@@ -27,11 +27,26 @@ pub(crate) struct QueueJob {
     /// The path of the redirect after a change.
     next_page: String,
     is_asked: bool,
+    asker: Asker,
+}
+
+/// The user that asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asker {
+    Administrator,
+    /// The user in whose outbox the message is.
+    Sender,
 }
 
 impl QueueJob {
     pub(super) fn new(asked: QueueQuery, next_page: String) -> QueueJob {
-        QueueJob { asked, next_page, is_asked: false }
+        QueueJob { asked, next_page, is_asked: false, asker: Asker::Administrator }
+    }
+
+    /// The job that cancels a message for its sender.
+    pub(super) fn cancel(which: Which, next_page: String) -> QueueJob {
+        let asked = QueueQuery::Handle(QueueAction::Delete, which);
+        QueueJob { asked, next_page, is_asked: false, asker: Asker::Sender }
     }
 
     /// Sends the question to the cores. The handler is woken once, when all cores have answered.
@@ -56,7 +71,14 @@ impl QueueJob {
         match &self.asked {
             QueueQuery::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
             QueueQuery::Handle(handling, which) => {
-                JobProgress::Redirect(self.next_page.clone(), flash_of(*handling, which, answers))
+                let flash = match flash_of(*handling, which, answers) {
+                    done if self.asker == Asker::Sender && !done.is_error => FlashMessage {
+                        text: "Sending canceled. The message is still in Sent.".into(),
+                        ..done
+                    },
+                    flash => flash,
+                };
+                JobProgress::Redirect(self.next_page.clone(), flash)
             }
         }
     }

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use message::Summary;
 use store::{
-    AccountId, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, PartialMessage, Refusal, SENT,
-    Store,
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, OUTBOX, PartialMessage, Refusal,
+    SENT, Store,
 };
 
 use crate::context::JobContext;
@@ -198,7 +198,7 @@ impl<'a> RowText<'a> {
         let mut text = RowText::with(
             found,
             found.summary(),
-            found.mailbox == SENT || found.mailbox == DRAFTS,
+            [SENT, DRAFTS, OUTBOX].contains(&found.mailbox),
             clock,
         );
         // The browser scrolls past the folded messages to the opened message.

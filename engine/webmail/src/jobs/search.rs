@@ -165,9 +165,27 @@ impl SearchJob {
             1 => "1 message was".to_string(),
             count => format!("{count} messages were"),
         };
-        let progress = older
-            .is_some()
-            .then(|| format!("{searched} searched for this page. Older messages may match, too."));
+        let mut progress = String::new();
+        let not_understood = Query::not_understood(&self.words);
+        if !not_understood.is_empty() {
+            progress = format!(
+                "Not an operator, and searched as text: “{}”. ",
+                not_understood.join("”, “")
+            );
+        }
+        if older.is_some() {
+            progress.push_str(&searched);
+            progress.push_str(" searched for this page. Older messages may match, too.");
+        } else if self.found.is_empty() {
+            let place = match self.only {
+                Some(_) => "in this folder",
+                None => "in all folders except Junk and Trash",
+            };
+            progress.push_str(&format!(
+                "Names, addresses, subjects and first lines of messages were searched {place}."
+            ));
+        }
+        let progress = Some(progress.trim_end()).filter(|progress| !progress.is_empty());
         let links = layout.links();
         let mut frame = layout.frame(client, &links);
         frame.search = &self.words;
@@ -181,9 +199,10 @@ impl SearchJob {
             newer: None,
             older: older.as_deref(),
             is_trash: self.only == Some(TRASH),
+            is_outbox: false,
             is_junk: self.only == Some(JUNK),
             is_grouped: false,
-            progress: progress.as_deref(),
+            progress,
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
     }

@@ -2,7 +2,8 @@
 
 use super::day::QueryDay;
 use super::phrase::Phrase;
-use super::{Criterion, Term};
+use super::{Criterion, TERMS_MAX, Term};
+use alloc::vec::Vec;
 
 /// The iterator over the terms of a text.
 pub(super) struct Terms<'a>(pub(super) &'a str);
@@ -59,6 +60,34 @@ fn first(text: &str) -> (Option<Criterion>, &str) {
         .or_else(|| of_day(name, value))
         .or_else(|| Phrase::of(value).and_then(|value| of_field(name, value)));
     (what.or_else(|| anywhere(word)), rest)
+}
+
+/// The words that look like operators of other programs, but are texts here.
+pub(super) fn not_understood(typed: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), typed.trim_start());
+    while !rest.is_empty() && found.len() < TERMS_MAX {
+        let what = rest.strip_prefix('-').filter(|what| !what.is_empty()).unwrap_or(rest);
+        let (term, after) = first(what);
+        let word = what.get(..what.len() - after.len()).unwrap_or_default();
+        if let Some(Criterion::Anywhere(_)) = term
+            && is_like_operator(word, after)
+        {
+            found.push(word);
+        }
+        rest = after.trim_start();
+    }
+    found
+}
+
+/// `cc:grace`, `before:yesterday`, `OR`. An address of the web is none, and a prefix of a subject
+/// (`Re:`) has no value.
+fn is_like_operator(word: &str, after: &str) -> bool {
+    if let "OR" | "AND" | "NOT" = word {
+        return true;
+    }
+    let Some((name, value)) = word.split_once(':') else { return false };
+    let has_value = !value.is_empty() && !value.starts_with("//") || after.starts_with('"');
+    has_value && name.len() > 1 && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'))
 }
 
 fn anywhere(word: &str) -> Option<Criterion> {

@@ -81,6 +81,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         newer: Some("/mail/box/1?after=7"),
         older: Some("/mail/box/1?before=7"),
         is_trash: false,
+        is_outbox: false,
         is_junk: false,
         is_grouped: true,
     };
@@ -89,12 +90,14 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     let html = MessageBody::Html { source: "/mail/html/1.7/1", whole: Some("/mail/whole/1.7/1") };
     let text = MessageBody::Text(Prose(sample));
     let bodies = [&[MessageBody::Folded][..], &[text], &[html], &[text, html, text], &[]];
+    let people = [("To", String::from(sample))];
     let messages = bodies.map(|bodies| ConversationMessage {
         key,
         href: "/mail/box/1/7",
         from: sample,
         address: sample,
         to: sample,
+        people: &people,
         date: sample,
         moment: sample,
         sent: Some([sample; 2]),
@@ -113,6 +116,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         back: "/mail/box/1",
         here,
         key,
+        is_outbox: false,
         is_cut: true,
         messages: &messages,
     };
@@ -127,6 +131,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         subject: sample,
         text: sample,
         attachments: &[(2, sample)],
+        is_unsaved: false,
         error: Some(sample),
     };
     let sessions = [true, false].map(|is_this| SessionLine {
@@ -197,8 +202,14 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         back: "/mail/box/1/7",
         messages: &[printed, printed],
     };
-    let login =
-        LoginPage { host: sample, name: sample, next: sample, error: Some(sample), draft: sample };
+    let login = LoginPage {
+        host: sample,
+        name: sample,
+        next: sample,
+        notice: Some(sample),
+        error: Some(sample),
+        draft: sample,
+    };
     [
         ("list", list.render()),
         ("an empty list", ListPage { rows: &[], is_trash: true, is_junk: true, ..list }.render()),

@@ -25,6 +25,18 @@ const MESSAGE: Candidate<'_> = Candidate {
     has_attachment: true,
 };
 
+#[test]
+fn unknown_operators_are_named() {
+    for (typed, expected) in [
+        ("from:grace \"cc:x\" 12:30 Re: https://host.test/ a@b", &[][..]),
+        ("cc:board -filename:pdf is:read", &["cc:board", "filename:pdf", "is:read"]),
+        ("before:25/11/2026 a OR b", &["before:25/11/2026", "OR"]),
+        ("label:\"two words\" - :", &["label:"]),
+    ] {
+        assert_eq!(Query::not_understood(typed), expected, "{typed}");
+    }
+}
+
 fn finds(typed: &str) -> bool {
     Query::parse(typed).matches(&MESSAGE)
 }

@@ -386,10 +386,7 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_apart() {
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
     let row = between(&list, "name=\"key\" value=\"1.2\"", "</li>").expect("a row");
-    assert!(
-        !row.contains("#opened"),
-        "the row links to the message alone: {list}"
-    );
+    assert!(!row.contains("#opened"), "the row links to the message alone: {list}");
     // A message that was moved to another mailbox is still recognized as the same message.
     ada.post(
         &mut room,

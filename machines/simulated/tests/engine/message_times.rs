@@ -168,6 +168,32 @@ fn the_address_of_a_message_survives_moves_and_power_cuts() {
 }
 
 #[test]
+fn emptying_trash_deletes_all_its_messages() {
+    let (mut room, trust) = serving(67);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    for number in 0..3 {
+        deliver_dated(&mut room, &format!("Number-{number}."), "Sat, 03 Jan 2026 10:00:00 +0000");
+    }
+    let act = |ada: &mut Browser, room: &mut Room, action, keys: &[&str]| {
+        let mut form = vec![("token", token.as_str()), ("here", "/mail/box/6"), ("do", action)];
+        form.extend(keys.iter().map(|key| ("key", *key)));
+        ada.post(room, "/mail/act", &form).text()
+    };
+    act(&mut ada, &mut room, "trash", &["1.1", "1.2"]);
+    let emptied = act(&mut ada, &mut room, "empty-trash", &[]);
+    assert!(emptied.contains("2 messages deleted forever.") && emptied.contains("No messages."));
+    assert_eq!(subjects(&ada.get(&mut room, "/mail/box/1").text()), ["Number-2."]);
+    let unread = act(&mut ada, &mut room, "unread", &["1.3"]);
+    assert!(!unread.contains("class=\"notice"), "it is unread already: {unread}");
+    assert!(act(&mut ada, &mut room, "read", &["1.3"]).contains("Marked as read."));
+    assert!(act(&mut ada, &mut room, "unread", &["1.3"]).contains("Marked as unread."));
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
 fn a_message_leads_back_to_the_list_from_which_it_was_opened() {
     let (mut room, trust) = serving(66);
     for number in 0..60 {

@@ -369,6 +369,63 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
 }
 
 #[test]
+fn the_sender_cancels_a_message_in_the_outbox() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) =
+        serving_pages(723, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
+    compose_remote(&mut ada, &mut room);
+    world.pass(&mut room, 15);
+    let page = ada.get(&mut room, "/mail/box/7").text();
+    assert!(page.contains("Cancel sending") && page.contains("Bob, grace@barepost.test"), "{page}");
+    assert!(!page.contains("value=\"archive\""), "{page}");
+    let page = ada.get(&mut room, "/mail/box/7/1").text();
+    assert!(page.contains("Cancel sending") && !page.contains("value=\"archive\""), "{page}");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let cancel = |ada: &mut Browser, room: &mut Room, keys: &[&str]| {
+        let mut form = vec![("token", token.as_str()), ("here", "/mail/box/7"), ("do", "cancel")];
+        form.extend(keys.iter().map(|key| ("key", *key)));
+        ada.post(room, "/mail/act", &form).text()
+    };
+    for keys in [&[][..], &["3.1"], &["7.1", "7.1"]] {
+        let page = cancel(&mut ada, &mut room, keys);
+        assert!(page.contains("Select one message"), "{page}");
+    }
+    let page = cancel(&mut ada, &mut room, &["7.9"]);
+    assert!(page.contains("Nothing was changed"), "{page}");
+    let page = cancel(&mut ada, &mut room, &["7.1"]);
+    assert!(page.contains("Sending canceled.") && page.contains("No messages."), "{page}");
+    ada.hang_up(&mut room);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 7200);
+    assert_eq!(world.peer.taken.len(), 0);
+    assert_eq!(world.inbox(&mut room, "ada").len(), 0, "no report");
+    let page = ada.get(&mut room, "/mail/box/3").text();
+    assert!(page.contains("<span class=\"subject\">Away</span>"), "{page}");
+}
+
+#[test]
+fn a_bounce_is_in_the_conversation_of_its_message() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) =
+        serving_pages(724, MemoryDisk::blank(DISK_BYTES), Mood::RefusesBob, &trust);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
+    compose_remote(&mut ada, &mut room);
+    ada.hang_up(&mut room);
+    world.pass(&mut room, 600);
+    assert!(!world.inbox(&mut room, "ada").is_empty(), "a report");
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    assert!(
+        page.contains("could not be delivered") && page.contains("<p>It computes.</p>"),
+        "{page}"
+    );
+}
+
+#[test]
 fn a_webmail_message_leaves_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let (mut steps, mut cuts) = (0, 0);

@@ -26,6 +26,28 @@ fn many(name: &str, count: usize) -> Vec<String> {
 }
 
 #[test]
+fn reply_all_leaves_out_own_addresses_and_duplicates() {
+    let (mut room, trust) = serving(54);
+    let message = "From: Grace <grace@example.org>\r\n\
+         To: Ada <ada@barepost.test>, Countess@Barepost.test, Bob <bob@example.org>\r\n\
+         Cc: BOB@example.org, postmaster@barepost.test, carol@example.org, grace@example.org\r\n\
+         Subject: All\r\n\r\nHello.\r\n";
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let page = ada.get(&mut room, "/mail/compose?all=1.1").text();
+    let expected = |all: &[&str]| all.iter().map(|one| one.to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(addresses(&page, "to"), expected(&["&#34;Grace&#34; &#60;grace@example.org&#62;"]));
+    let cc = ["&#34;Bob&#34; &#60;bob@example.org&#62;", "carol@example.org"];
+    assert_eq!(addresses(&page, "cc"), expected(&cc));
+    // The page of the message tells the fields apart, and has all addresses.
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    assert!(page.contains(">to Ada, Countess@Barepost.test, Bob, cc BOB@example.org, "), "{page}");
+    let people = between(&page, "<dt>Cc</dt>", "</dd>").expect("the field");
+    assert!(people.contains("carol@example.org") && !people.contains("Countess"), "{people}");
+}
+
+#[test]
 fn reply_all_and_its_draft_keep_all_recipients() {
     let (mut room, trust) = serving(50);
     let (to, cc) = (many("to", 600), many("cc", 500));

@@ -62,6 +62,28 @@ fn sessions_and_logouts_survive_a_power_cut() {
 }
 
 #[test]
+fn an_ended_session_leads_to_login_and_back() {
+    let (mut room, trust) = serving(24);
+    let [mut first, mut second] = [(); 2].map(|()| Browser::new(&trust));
+    for browser in [&mut first, &mut second] {
+        browser.log_in(&mut room, "ada", "lovelace");
+    }
+    let token = first.get(&mut room, "/mail/settings").token();
+    first.post(&mut room, "/mail/settings", &[("token", &token), ("do", "end-others")]);
+    let page = second.get(&mut room, "/mail/search?q=engine");
+    assert!(asks_for_login(&page));
+    let login = second.get(&mut room, page.field("Location")).text();
+    assert!(login.contains("Your session has ended."), "{login}");
+    let next = between(&login, "name=\"next\" value=\"", "\"").expect("a destination").to_string();
+    let fields = [("name", "ada"), ("password", "lovelace"), ("next", &*next)];
+    let back = second.send(&mut room, "/mail/login", &fields);
+    assert_eq!(back.field("Location"), "/mail/search?q=engine");
+    let mut stranger = Browser::new(&trust);
+    let login = stranger.get(&mut room, page.field("Location")).text();
+    assert!(!login.contains("Your session has ended."), "{login}");
+}
+
+#[test]
 fn an_unstored_logout_says_so_and_holds_until_the_restart() {
     for seed in [27, 28] {
         let (mut room, trust) = serving(seed);
