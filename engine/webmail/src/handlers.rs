@@ -307,38 +307,26 @@ impl RequestHandlers {
         ) -> JobProgress,
     ) {
         let Some(handler) = self.at_work.get_mut(frame) else { return };
-        let Handler {
-            ticket,
-            client,
-            job,
-            under_way,
-            delivery,
-            signing,
-            unacknowledged,
-            queue_answers,
-            number,
-            ..
-        } = handler;
-        let (ticket, number) = (*ticket, *number);
+        let (ticket, number) = (handler.ticket, handler.number);
         let continuation = Continuation { frame, entry: WebmailWaitPoint::Asked.entry() };
-        let (questions, zones) = (&mut self.questions, &mut self.zones);
         let mut job_cx = JobContext {
             cx,
             continuation,
-            delivery,
-            signing,
-            unacknowledged,
-            queue_answers,
-            questions,
-            zones,
+            delivery: &mut handler.delivery,
+            signing: &mut handler.signing,
+            unacknowledged: &mut handler.unacknowledged,
+            queue_answers: &mut handler.queue_answers,
+            questions: &mut self.questions,
+            zones: &mut self.zones,
         };
-        match step(job, client, under_way, &mut job_cx) {
+        match step(&mut handler.job, &handler.client, &mut handler.under_way, &mut job_cx) {
             JobProgress::Waiting => {}
             JobProgress::Yield => self.again.push(frame),
             JobProgress::Taken => self.tell(ticket, HandlerReply::PieceTaken(numbered(number))),
             JobProgress::Reply(reply) => self.done(frame, reply),
             JobProgress::Redirect(path, flash) => {
-                let reply = step::redirect(&path, flash, &client.session, &mut self.sessions);
+                let reply =
+                    step::redirect(&path, flash, &handler.client.session, &mut self.sessions);
                 self.done(frame, reply);
             }
             JobProgress::Begin(stream) => self.reply_begins(frame, stream, cx.archive.core()),

@@ -33,6 +33,7 @@ mod message_contents;
 mod message_date;
 mod open_message;
 mod password;
+mod people;
 mod piece_reader;
 mod queue;
 mod recipients;

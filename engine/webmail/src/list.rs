@@ -123,8 +123,8 @@ pub struct ListPage<'a> {
     pub title: &'a str,
     /// The address of this page, for redirects.
     pub here: &'a str,
-    /// The query with which the page of a message leads back to this list. Empty if the list has the
-    /// newest messages of a mailbox.
+    /// The query with which the page of a message leads back to this list. Empty if the list has
+    /// the newest messages of a mailbox.
     pub list: &'a str,
     /// The rows, in their order.
     pub rows: &'a [RenderedRow],

@@ -31,12 +31,12 @@ pub(crate) fn day(time: UnixTime) -> u64 {
 }
 
 /// The current time, and the reader's zone.
-pub(crate) struct Clock {
+pub(crate) struct LocalClock {
     pub(crate) now: UnixTime,
     pub(crate) zone: Zone,
 }
 
-impl Clock {
+impl LocalClock {
     /// A time in the reader's zone.
     pub(crate) fn moment(&self, time: UnixTime) -> Moment {
         Moment::of(time, &self.zone)

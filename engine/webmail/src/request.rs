@@ -5,6 +5,7 @@
 //! - A client without the ticket of a valid session is asked to log in, whatever it requests.
 //! - Every change needs a form from our pages, which has the session's token.
 
+mod actions;
 mod passwords;
 mod settings;
 
@@ -15,29 +16,26 @@ use core::net::IpAddr;
 
 use http::{Reply, ReplyField, Status};
 use mail::PasswordMark;
-use store::{
-    ARCHIVE, AccountId, EntrySource, Flags, INBOX, JUNK, MailboxId, NoteChange, OUTBOX, Store,
-    TRASH, Uid, UidRange,
-};
+use store::{AccountId, INBOX, MailboxId, NoteChange, Store};
 use tasks::Continuation;
 
 use crate::address::{self, number};
 use crate::answer;
 use crate::context::WebmailContext;
-use crate::flash::{FlashMessage, MessageRange, UndoAction};
+use crate::flash::{FlashMessage, UndoAction};
 use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{
     Change, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, RemoteContent, Secrets,
-    Selection, SettingsJob, TrustChange, UploadPiece, ranges_of,
+    Selection, SettingsJob, TrustChange, UploadPiece,
 };
 use crate::layout::AuthenticatedClient;
 use crate::login::login_page_with;
 use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
 use crate::sessions::{Digest, SessionLookup, WebSessions};
-use crate::{Destination, ListRange, MessageKey, PostAction, Route, SessionTicket, WebPage};
-use outbound::{QueueEntryId, QueueQuery, Which};
+use crate::{Destination, ListRange, PostAction, Route, SessionTicket, WebPage};
+use outbound::{QueueQuery, Which};
 
 pub use passwords::{PasswordChange, ProofFailure};
 
@@ -123,7 +121,7 @@ impl Request {
     }
 }
 
-/// The reason for the login page, for a browser whose session has ended.
+/// The reason for the login page, for a browser with the ticket of an ended session.
 const SESSION_ENDED: &str = "Your session has ended. Sign in to go on where you were.";
 
 /// The reply to a client without a session, which must log in first.
@@ -443,72 +441,6 @@ impl AuthenticatedRequest<'_, '_> {
             PostAction::Set => self.set(&form),
         }
     }
-
-    /// The job for an action on messages. A star button names one message. All other actions apply
-    /// to the selected messages.
-    fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
-        if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
-            return Ok(Job::change(
-                Change::Star,
-                selection(form, core::iter::once(key)),
-                then.as_str().into(),
-            ));
-        }
-        if form.text("do") == Some("cancel") {
-            return self.cancel(form, then);
-        }
-        let to = || form.text("to").and_then(|to| to.parse().ok()).map(MailboxId);
-        let change = match form.text("do").unwrap_or_default() {
-            "archive" => Some(Change::File(ARCHIVE)),
-            "trash" => Some(Change::File(TRASH)),
-            "junk" => Some(Change::File(JUNK)),
-            "inbox" => Some(Change::File(INBOX)),
-            "move" => to().map(Change::File),
-            "erase" | "empty-trash" | "empty-junk" => Some(Change::Erase),
-            "read" => Some(Change::Flag(Flags::SEEN)),
-            "unread" => Some(Change::Unflag(Flags::SEEN)),
-            _ => None,
-        };
-        let Some(change) = change else {
-            let notice = self
-                .cx
-                .sessions
-                .push_flash(&self.session, FlashMessage::failure("Choose a folder first."));
-            return Err(answer::redirect_with_flash(then.as_str(), notice));
-        };
-        let everything = |mailbox| {
-            let uids = UidRange { first: Uid(1), last: Uid(u32::MAX) };
-            Selection::These(alloc::vec![MessageRange { mailbox, uids }])
-        };
-        let selected = match form.text("do").unwrap_or_default() {
-            "empty-trash" => everything(TRASH),
-            "empty-junk" => everything(JUNK),
-            _ => selection(form, form.texts("key").filter_map(|key| key.parse().ok())),
-        };
-        Ok(Job::change(change, selected, then.as_str().into()))
-    }
-}
-
-impl AuthenticatedRequest<'_, '_> {
-    /// The job that cancels the sending of a message of the user's outbox. A message that is to be
-    /// forwarded is not the user's, and cannot be cancelled.
-    fn cancel(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
-        let mut keys = form.texts("key").filter_map(|key| key.parse().ok());
-        let (chosen, others): (Option<MessageKey>, Option<MessageKey>) = (keys.next(), keys.next());
-        let why = match chosen.map(MessageKey::in_store).filter(|_| others.is_none()) {
-            Some((OUTBOX, uid)) => {
-                let entry = self.cx.store().outbox_entry(self.account, uid);
-                if entry.is_some_and(|entry| entry.source() == EntrySource::Submitted) {
-                    let which = Which::One(QueueEntryId { account: self.account, uid });
-                    return Ok(Job::cancel(which, then.as_str().into()));
-                }
-                "Nothing was changed: this message is not waiting to be sent."
-            }
-            _ => "Select one message to cancel its sending.",
-        };
-        let notice = self.cx.sessions.push_flash(&self.session, FlashMessage::failure(why));
-        Err(answer::redirect_with_flash(then.as_str(), notice))
-    }
 }
 
 /// The mailbox change that a form asks for.
@@ -531,12 +463,4 @@ fn handling(form: &Form<'_>) -> Option<QueueQuery> {
         None => Which::Domain(form.text("domain")?.trim().to_ascii_lowercase()),
     };
     Some(QueueQuery::Handle(handling, which))
-}
-
-/// The messages that the keys of a form name.
-fn selection(form: &Form<'_>, keys: impl Iterator<Item = MessageKey>) -> Selection {
-    match form.text("whole") {
-        Some("conversation") => Selection::Conversations(keys.collect()),
-        _ => Selection::These(ranges_of(keys.collect())),
-    }
 }

@@ -9,8 +9,8 @@
 //! day    = year "-" month "-" day            ; or with "/"
 //! ```
 //! All terms must match. `-` negates a term. A text matches anywhere, also within words, since not
-//! all languages have spaces between words. Days are those of the user's zone. `after:` includes the messages of the
-//! day itself, and `before:` does not.
+//! all languages have spaces between words. Days are those of the user's zone. `after:` includes
+//! the messages of the day itself, and `before:` does not.
 //!
 //! Invariants:
 //! - Any input is a query: input that is not another kind of term is a text. A query has at most

@@ -20,9 +20,9 @@ pub struct SessionLine<'a> {
 
 /// The settings page.
 ///
-/// The script posts `do=zone` with the browser's `zone`. Three forms post to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme`,
-/// `density` and `zone`; `do=password` with `old`, `new` and `again`; and either `end` with the key of a
-/// session or `do=end-others`.
+/// Three forms post to `/mail/settings`: `do=save` with `name`, `signature`, `hold`, `theme`,
+/// `density` and `zone`; `do=password` with `old`, `new` and `again`; and either `end` with the key
+/// of a session or `do=end-others`. The script posts `do=zone` with the browser's `zone`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
 pub struct SettingsPage<'a> {

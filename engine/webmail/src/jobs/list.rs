@@ -3,7 +3,8 @@
 //!
 //! The messages are in the order of their dates, which a move or its undo does not change. A row is
 //! a conversation. Its place in the list is that of its newest message in this mailbox. So the walk
-//! takes a row when it meets the newest message of a conversation, and skips the older ones. A message that users sent to themselves counts once (`copies`).
+//! takes a row when it meets the newest message of a conversation, and skips the older ones. A
+//! message that users sent to themselves counts once (`copies`).
 
 use alloc::format;
 use alloc::string::{String, ToString};

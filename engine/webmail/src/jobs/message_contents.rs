@@ -5,7 +5,6 @@
 //! [`MAILBOXES_MAX`] mailboxes in each kind of field, with little more. A text that finds no space
 //! is an attachment.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -19,7 +18,6 @@ use message::structure::{ADDRESS_FIELD_BYTES_MAX, Listener, Part};
 use message::{TextDecoder, is_blank, text_of_html};
 
 use super::embedded_images;
-use super::recipients::listed;
 
 /// The maximum number of bytes of a message's text on a page. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -31,9 +29,6 @@ pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
 /// The maximum number of bytes of all HTML parts of a message that a page shows. An HTML part for
 /// which fewer than [`HTML_BYTES_MAX`] are left is an attachment.
 const PAGES_BYTES_MAX: usize = 256 * 1024;
-
-/// The maximum number of recipients that a page names.
-const RECIPIENTS_MAX: usize = 20;
 
 /// The maximum number of mailboxes of one kind that are read from a message, in all fields
 /// together.
@@ -182,40 +177,6 @@ impl MessageContents {
         let is_full = people.len() == MAILBOXES_MAX
             || field.value.len() + "Reply-To: ".len() >= ADDRESS_FIELD_BYTES_MAX;
         self.has_more_people |= is_full;
-    }
-
-    /// The names of the recipients, for a page: those in `To`, and then those in `Cc`.
-    pub(super) fn recipients(&self) -> String {
-        let mut names = String::new();
-        let to = self.to.iter().map(|mailbox| ("", mailbox));
-        let cc = self.cc.iter().enumerate();
-        let cc = cc.map(|(number, mailbox)| (if number == 0 { "cc " } else { "" }, mailbox));
-        let all = to.chain(cc);
-        for (number, (prefix, mailbox)) in all.clone().take(RECIPIENTS_MAX).enumerate() {
-            names.push_str(if number > 0 { ", " } else { "" });
-            names.push_str(prefix);
-            names.push_str(if mailbox.name.is_empty() { &mailbox.address } else { &mailbox.name });
-        }
-        match all.count().saturating_sub(RECIPIENTS_MAX) {
-            0 if names.is_empty() => "undisclosed recipients".into(),
-            0 => names,
-            1 => format!("{names} and 1 other"),
-            others => format!("{names} and {others} others"),
-        }
-    }
-
-    /// The fields with people that the message has, with all addresses that were read.
-    pub(super) fn people(&self) -> Vec<(&'static str, String)> {
-        let from: Vec<HeaderMailbox> = self.from.iter().cloned().collect();
-        let fields = [
-            ("From", &from),
-            ("Reply to", &self.reply_to),
-            ("To", &self.to),
-            ("Cc", &self.cc),
-            ("Bcc", &self.bcc),
-        ];
-        let fields = fields.into_iter().filter(|(_, all)| !all.is_empty());
-        fields.map(|(name, all)| (name, listed(all.iter()))).collect()
     }
 }
 

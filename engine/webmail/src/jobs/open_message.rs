@@ -29,6 +29,7 @@ use crate::{phishing, remote_content};
 use super::attachments::{Attached, names};
 use super::message_contents::{MessageContents, PartText};
 use super::message_date::sent_apart;
+use super::people;
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// A message that is being opened.
@@ -237,7 +238,7 @@ impl OpenMessage {
             messages: &[Printed {
                 from: if from.name.is_empty() { &from.address } else { &from.name },
                 address: &from.address,
-                to: &contents.recipients(),
+                to: &people::recipients(&contents.to, &contents.cc),
                 date: &moment.in_words(),
                 moment: &moment.exact(),
                 text: &contents.plain_text(&presentation).0,
@@ -273,8 +274,14 @@ impl OpenMessage {
         Ok(ShownMessage {
             key: self.key.to_string(),
             from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
-            to: contents.recipients(),
-            people: contents.people(),
+            to: people::recipients(&contents.to, &contents.cc),
+            people: people::by_field([
+                ("From", contents.from.as_slice()),
+                ("Reply to", &contents.reply_to),
+                ("To", &contents.to),
+                ("Cc", &contents.cc),
+                ("Bcc", &contents.bcc),
+            ]),
             address: from.address,
             subject: contents.subject.unwrap_or_default(),
             sent: sent_apart(contents.sent, info.internal_date),

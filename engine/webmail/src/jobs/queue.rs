@@ -15,7 +15,7 @@ use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
 use crate::layout::{AuthenticatedClient, PageLayout, display_size};
-use crate::moments::Clock;
+use crate::moments::LocalClock;
 use crate::queue::{QueuePage, QueueRow, past};
 use crate::step::{JobProgress, why};
 use crate::tls_counts::TlsRow;
@@ -27,26 +27,26 @@ pub(crate) struct QueueJob {
     /// The path of the redirect after a change.
     next_page: String,
     is_asked: bool,
-    asker: Asker,
+    user: QueueUser,
 }
 
-/// The user that asks.
+/// The user that asks for a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asker {
+enum QueueUser {
     Administrator,
-    /// The user in whose outbox the message is.
+    /// The user that has sent the message.
     Sender,
 }
 
 impl QueueJob {
     pub(super) fn new(asked: QueueQuery, next_page: String) -> QueueJob {
-        QueueJob { asked, next_page, is_asked: false, asker: Asker::Administrator }
+        QueueJob { asked, next_page, is_asked: false, user: QueueUser::Administrator }
     }
 
     /// The job that cancels a message for its sender.
     pub(super) fn cancel(which: Which, next_page: String) -> QueueJob {
         let asked = QueueQuery::Handle(QueueAction::Delete, which);
-        QueueJob { asked, next_page, is_asked: false, asker: Asker::Sender }
+        QueueJob { asked, next_page, is_asked: false, user: QueueUser::Sender }
     }
 
     /// Sends the question to the cores. The handler is woken once, when all cores have answered.
@@ -72,7 +72,7 @@ impl QueueJob {
             QueueQuery::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
             QueueQuery::Handle(handling, which) => {
                 let flash = match flash_of(*handling, which, answers) {
-                    done if self.asker == Asker::Sender && !done.is_error => FlashMessage {
+                    done if self.user == QueueUser::Sender && !done.is_error => FlashMessage {
                         text: "Sending canceled. The message is still in Sent.".into(),
                         ..done
                     },
@@ -113,7 +113,7 @@ impl QueueJob {
             .last()
             .filter(|_| is_more)
             .map(|line| WebPage::Queue(Some(line.posted)).to_string());
-        let clock = Clock { now: cx.now(), zone: cx.zone(client.account) };
+        let clock = LocalClock { now: cx.now(), zone: cx.zone(client.account) };
         let rows: Vec<QueueRow> =
             lines.into_iter().map(|line| QueueRow::of(line, &clock)).collect();
         let after = if let QueueQuery::Look(after) = &self.asked { *after } else { None };
@@ -189,7 +189,7 @@ fn in_words(counts: QueueCounts) -> String {
 }
 
 impl QueueRow {
-    fn of(line: QueueLine, clock: &Clock) -> QueueRow {
+    fn of(line: QueueLine, clock: &LocalClock) -> QueueRow {
         let now = clock.moment(clock.now);
         let is_readable = line.recipients.is_some();
         let all = line.recipients.unwrap_or_default();

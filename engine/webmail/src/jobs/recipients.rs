@@ -1,5 +1,4 @@
-//! The recipients of a draft: local accounts, and addresses of other servers. Also lists of
-//! mailboxes, as users type them.
+//! The recipients of a draft: local accounts, and addresses of other servers.
 
 use alloc::format;
 use alloc::string::String;
@@ -58,21 +57,4 @@ pub(super) fn mailboxes(list: &str) -> Vec<HeaderMailbox> {
         Address::Group { mailboxes, .. } => mailboxes,
     });
     people.collect()
-}
-
-/// Mailboxes in the form in which a user types them.
-pub(super) fn listed<'a>(mailboxes: impl Iterator<Item = &'a HeaderMailbox>) -> String {
-    let mut list = String::new();
-    for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {
-        if !list.is_empty() {
-            list.push_str(", ");
-        }
-        if mailbox.name.is_empty() {
-            list.push_str(&mailbox.address);
-        } else {
-            let name = mailbox.name.replace(['"', '\\'], "");
-            list.push_str(&format!("\"{name}\" <{}>", mailbox.address));
-        }
-    }
-    list
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use store::{AccountId, MailboxId, MessageInfo};
 
 use crate::list::RenderedRow;
-use crate::moments::Clock;
+use crate::moments::LocalClock;
 
 use super::row_totals::RowTotals;
 
@@ -50,7 +50,7 @@ impl RowFacts {
         mailbox: MailboxId,
         info: MessageInfo,
         totals: RowTotals,
-        clock: &Clock,
+        clock: &LocalClock,
     ) -> RowFacts {
         RowFacts { account, mailbox, info, totals, today: clock.today(), zone: clock.zone.name() }
     }

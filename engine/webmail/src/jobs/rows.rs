@@ -11,7 +11,7 @@ use store::{
 
 use crate::context::JobContext;
 use crate::list::{ListRow, RenderedRow, RowTarget};
-use crate::moments::Clock;
+use crate::moments::LocalClock;
 use crate::step::{JobProgress, READS_MAX};
 use crate::{ComposeStart, Escaped, MessageKey, PermanentId, WebPage};
 
@@ -74,7 +74,7 @@ impl FoundMessage {
     }
 
     /// The facts that determine the message's row.
-    fn facts(&self, account: AccountId, clock: &Clock) -> RowFacts {
+    fn facts(&self, account: AccountId, clock: &LocalClock) -> RowFacts {
         RowFacts::of(account, self.mailbox, self.info, self.totals, clock)
     }
 
@@ -163,7 +163,7 @@ pub(super) fn are_copies(one: Option<&Summary>, other: Option<&Summary>) -> bool
 
 /// Takes the rows of these messages from the cache.
 pub(super) fn recall(rows: &mut [FoundMessage], account: AccountId, cx: &mut JobContext<'_, '_>) {
-    let clock = Clock { now: cx.now(), zone: cx.zone(account) };
+    let clock = LocalClock { now: cx.now(), zone: cx.zone(account) };
     let written = cx.rows();
     for row in rows {
         if let Some(known) = written.find(&row.facts(account, &clock)) {
@@ -178,7 +178,7 @@ pub(super) fn write(
     account: AccountId,
     cx: &mut JobContext<'_, '_>,
 ) -> Vec<RenderedRow> {
-    let clock = Clock { now: cx.now(), zone: cx.zone(account) };
+    let clock = LocalClock { now: cx.now(), zone: cx.zone(account) };
     let write = |found: &FoundMessage| match &found.known {
         RowState::Rendered(row) => row.clone(),
         known => {
@@ -194,7 +194,7 @@ pub(super) fn write(
 
 impl<'a> RowText<'a> {
     /// The row of a message, or of the conversation in which it is the newest message.
-    fn of(found: &'a FoundMessage, clock: &Clock) -> RowText<'a> {
+    fn of(found: &'a FoundMessage, clock: &LocalClock) -> RowText<'a> {
         let mut text = RowText::with(
             found,
             found.summary(),
@@ -209,12 +209,12 @@ impl<'a> RowText<'a> {
     }
 
     /// The line of a message on the page of its conversation. It always names the sender.
-    pub(super) fn among_others(found: &'a FoundMessage, clock: &Clock) -> RowText<'a> {
+    pub(super) fn among_others(found: &'a FoundMessage, clock: &LocalClock) -> RowText<'a> {
         RowText::with(found, found.summary(), false, clock)
     }
 
     /// The line of a message that cannot be read, on the page of its conversation.
-    pub(super) fn lost(found: &FoundMessage, clock: &Clock) -> RowText<'static> {
+    pub(super) fn lost(found: &FoundMessage, clock: &LocalClock) -> RowText<'static> {
         RowText::with(found, None, false, clock)
     }
 
@@ -222,7 +222,7 @@ impl<'a> RowText<'a> {
         found: &FoundMessage,
         summary: Option<&'a Summary>,
         shows_recipients: bool,
-        clock: &Clock,
+        clock: &LocalClock,
     ) -> RowText<'a> {
         let key = found.key();
         let moment = clock.moment(found.info.internal_date);

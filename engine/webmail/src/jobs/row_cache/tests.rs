@@ -26,7 +26,7 @@ fn info(guid: u128) -> MessageInfo {
 }
 
 fn facts(info: MessageInfo) -> RowFacts {
-    let clock = Clock { now: NOON, zone: Zone::UTC };
+    let clock = LocalClock { now: NOON, zone: Zone::UTC };
     RowFacts::of(AccountId::from_bits(1), INBOX, info, RowTotals::alone(INBOX, &info), &clock)
 }
 
