@@ -324,7 +324,7 @@ class Reading:
         subjects = [self.deliver("Taken along", lines * count, to="grace") for count in (1, 100, 20_000)]
         self.log_in("grace")
         browser = self.browser
-        keys = [browser.attribute(row(subject, "//a"), "href").rpartition("/box/")[2].replace("/", ".") for subject in subjects]
+        keys = [browser.attribute(row(subject, "//input[@name='key']"), "value") for subject in subjects]
         browser.go(self.address("/mail/boxes"))
         browser.click("//section//a[.='Inbox']")
         file = self.folder / "Inbox.mbox"

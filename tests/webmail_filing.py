@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from barepost import options
 from mail import DOMAIN, PASSWORD
 from processes import until
+from webdriver import ANSWER_SECONDS
 from webmail_reader import row
 
 FILE_BYTES = 30_000
@@ -164,7 +165,11 @@ class Filing:
         self.log_in("edsger")
         settings = self.address("/mail/settings")
         if self.scripts:
-            until(lambda: browser.go(settings) or browser.value("#zone") == zone.key, "the zone of the browser", 10)
+            # Without a setting, the next page reports the zone.
+            browser.go(settings)
+            browser.write("#zone", "")
+            browser.follow("button[value=save]")
+            until(lambda: browser.go(settings) or browser.value("#zone") == zone.key, ANSWER_SECONDS, "the zone of the browser is set")
         else:
             browser.go(settings)
             browser.write("#zone", "Mars/Olympus_Mons")

@@ -226,5 +226,5 @@ class Hostile(Watched):
         for number in range(len(self.browser.all("ul.attachments a"))):
             self.browser.click(f"(//ul[@class='attachments']//a)[{number + 1}]")
             self.settle()
-            self.assertIn("/mail/box/", self.browser.address, "an attachment is a download and not a page")
+            self.assertIn("/mail/message/", self.browser.address, "an attachment is a download and not a page")
             self.assertNothingRan(address)

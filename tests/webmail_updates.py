@@ -38,6 +38,7 @@ class Updates(Reader):
         def emulate(is_offline):
             browser.devtools("Network.emulateNetworkConditions", offline=is_offline, latency=0, downloadThroughput=-1, uploadThroughput=-1)
 
+        browser.devtools("Network.enable")
         emulate(True)
         try:
             browser.click(row(subject, "//a[@class='what']"))

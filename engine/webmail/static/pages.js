@@ -225,7 +225,9 @@ function show(answer, isBack, part = "") {
       first.scrollIntoView();
     } else if (wants === main || wants === row || isBack) {
       scrollTo({ top: before });
-      row?.scrollIntoView({ block: "nearest" });
+      if (!isBack) {
+        row?.scrollIntoView({ block: "nearest" });
+      }
     }
   }
   say(find(".notice span, p.error", main)?.textContent ?? (isElsewhere ? find("h1", main)?.textContent ?? "" : ""));
