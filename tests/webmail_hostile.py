@@ -208,9 +208,10 @@ class Hostile(Watched):
         self.assertNothingRan("the list")
         links = self.browser.all(".row a")
         self.assertEqual(len(links), len(MESSAGES) + 1)
-        addresses = [self.browser.attribute(f"(//a[@class='what'])[{number + 1}]", "href") for number in range(len(links))]
-        for address in addresses:
-            key = address.rpartition("/box/")[2].replace("/", ".")
+        numbers = range(1, len(links) + 1)
+        addresses = [self.browser.attribute(f"(//a[@class='what'])[{number}]", "href") for number in numbers]
+        keys = [self.browser.attribute(f"(//li//input[@name='key'])[{number}]", "value") for number in numbers]
+        for address, key in zip(addresses, keys):
             for page in (address, f"/mail/compose?reply={key}"):
                 self.check_page(page)
 

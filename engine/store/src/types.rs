@@ -273,6 +273,16 @@ impl DatePlace {
         (self.date, self.uid)
     }
 
+    /// A place before all messages of the same second.
+    pub fn start_of_second(self) -> DatePlace {
+        DatePlace { guid: 0, uid: 0, ..self }
+    }
+
+    /// A place after all messages of the same second.
+    pub fn end_of_second(self) -> DatePlace {
+        DatePlace { guid: u64::MAX, uid: u32::MAX, ..self }
+    }
+
     /// The place directly after this one.
     pub fn next(self) -> DatePlace {
         DatePlace { uid: self.uid.saturating_add(1), ..self }

@@ -214,21 +214,16 @@ impl ListJob {
     }
 }
 
-/// The place from which the walk of a range begins: that of the message which the range names. If
-/// the message was moved away, the messages with the next lower UID take its place.
+/// The place from which the walk of a range begins.
 fn start(
     store: &Store,
     account: AccountId,
     mailbox: MailboxId,
     range: ListRange,
 ) -> Option<DatePlace> {
-    let near = |uid| store.messages_below(account, mailbox, Some(uid)).next();
-    let named = |uid| store.message(account, mailbox, uid).map(|info| info.date_place());
     match range {
         ListRange::Newest => None,
-        ListRange::Before(uid) => {
-            named(Uid(uid)).or_else(|| Some(near(Uid(uid))?.date_place().next()))
-        }
-        ListRange::After(uid) => named(Uid(uid)).or_else(|| Some(near(Uid(uid))?.date_place())),
+        ListRange::Before(uid) => rows::place_near(store, account, mailbox, Uid(uid)),
+        ListRange::After(uid) => rows::place_near(store, account, mailbox, Uid(uid)),
     }
 }

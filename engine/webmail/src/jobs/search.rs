@@ -1,4 +1,5 @@
-//! A search. The job walks the summaries of messages, from the newest on, until one page is full.
+//! A search. The job walks the summaries of messages of all mailboxes together, from the newest on,
+//! until one page is full.
 //!
 //! A search covers the data that a list shows: people, subjects, snippets, dates and flags. The
 //! walk ends when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page shows how
@@ -9,9 +10,12 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cmp::{Ordering, Reverse};
 
 use http::Reply;
-use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
+use store::{
+    AccountId, Body, DatePlace, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH,
+};
 
 use crate::address;
 use crate::answer;
@@ -29,6 +33,9 @@ use super::rows::{self, FoundMessage};
 /// The maximum number of messages that are examined for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;
 
+/// The number of messages that are read of the index at a time.
+const AHEAD: usize = 32;
+
 /// A search in progress.
 #[derive(Debug)]
 pub(crate) struct SearchJob {
@@ -36,15 +43,49 @@ pub(crate) struct SearchJob {
     query: Query,
     only: Option<MailboxId>,
     before: Option<MessageKey>,
-    /// The remaining mailboxes, with their names. The walk is in the first mailbox of the list.
-    /// `None`: the walk has not begun.
-    left: Option<VecDeque<(MailboxId, String)>>,
+    /// The mailboxes of the walk. `None`: the walk has not begun.
+    mailboxes: Option<Vec<SearchedMailbox>>,
     /// The last message that was examined.
     at: Option<MessageKey>,
-    /// The messages of one mailbox that are being examined.
+    /// The messages that are being examined.
     looked_at: Vec<FoundMessage>,
     found: Vec<FoundMessage>,
     count: u32,
+}
+
+/// A mailbox that is searched.
+#[derive(Debug)]
+struct SearchedMailbox {
+    id: MailboxId,
+    name: String,
+    /// The next messages, the newest first.
+    next: VecDeque<MessageInfo>,
+    /// The messages after those in `next` are older than this place. `None`: the newest is next.
+    place: Option<DatePlace>,
+    /// Whether there are no messages after those in `next`.
+    is_over: bool,
+}
+
+impl SearchedMailbox {
+    /// The next message. The index is read some messages at a time.
+    fn peek(&mut self, account: AccountId, store: &Store) -> Option<&MessageInfo> {
+        if self.next.is_empty() && !self.is_over {
+            self.next.extend(store.older(account, self.id, self.place, AHEAD));
+            self.is_over = self.next.len() < AHEAD;
+            self.place = self.next.back().map(MessageInfo::date_place).or(self.place);
+        }
+        self.next.front()
+    }
+
+    /// The place from which a search goes on in this mailbox after the message `at` of a mailbox.
+    /// Of the messages of one second, the mailbox with the lowest number comes first.
+    fn place_after(&self, (at, place): (MessageKey, DatePlace)) -> DatePlace {
+        match self.id.0.cmp(&at.mailbox) {
+            Ordering::Less => place.start_of_second(),
+            Ordering::Equal => place,
+            Ordering::Greater => place.end_of_second(),
+        }
+    }
 }
 
 impl SearchJob {
@@ -59,7 +100,7 @@ impl SearchJob {
             query,
             only,
             before,
-            left: None,
+            mailboxes: None,
             at: None,
             looked_at: Vec::new(),
             found: Vec::new(),
@@ -95,17 +136,18 @@ impl SearchJob {
 
     /// Keeps the matches among the messages that were read.
     fn judge(&mut self, zone: &Zone) {
-        let name = self.left.as_ref().and_then(|left| left.front()).map_or("", |(_, name)| name);
+        let mailboxes = self.mailboxes.as_deref().unwrap_or_default();
         for found in self.looked_at.drain(..) {
             self.at = Some(found.key());
             let Some(summary) = found.summary() else { continue };
+            let mailbox = mailboxes.iter().find(|one| one.id == found.mailbox);
             let candidate = Candidate {
                 from: &format!("{} {}", summary.sender_name, summary.sender_address),
                 to: &summary.recipients,
                 subject: &summary.subject,
                 snippet: &summary.snippet,
                 text: None,
-                mailbox: display_name(name),
+                mailbox: mailbox.map_or("", |one| display_name(&one.name)),
                 date: zone.local(found.info.internal_date),
                 is_unread: !found.info.flags.contains(Flags::SEEN),
                 is_starred: found.info.flags.contains(Flags::FLAGGED),
@@ -117,34 +159,25 @@ impl SearchJob {
         }
     }
 
-    /// Takes the next messages. Returns false if no messages are left.
+    /// Takes the next messages of all mailboxes, the newest first. Returns false if no messages are
+    /// left.
     fn look_on(&mut self, account: AccountId, store: &Store) -> bool {
         let (only, before) = (self.only, self.before);
-        let left = self.left.get_or_insert_with(|| {
-            let known = store.account(account);
-            let all = known.iter().flat_map(|known| known.mailboxes());
-            // Trash, Junk and the outbox are searched only if the user names them. Messages in the
-            // outbox are also in Sent.
-            let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
-            let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
-            let all: VecDeque<(MailboxId, String)> =
-                wanted.map(|(id, name)| (id, name.to_string())).collect();
-            all.into_iter()
-                .skip_while(|(id, _)| before.is_some_and(|before| before.mailbox != id.0))
-                .collect()
-        });
-        while let Some((mailbox, _)) = left.front() {
-            let at = self.at.or(before).filter(|at| at.mailbox == mailbox.0).map(|at| Uid(at.uid));
-            let next = store.messages_below(account, *mailbox, at).take(READS_MAX);
-            self.looked_at
-                .extend(next.map(|info| FoundMessage::of(store, account, *mailbox, info)));
-            if !self.looked_at.is_empty() {
-                self.count += self.looked_at.len() as u32;
-                return true;
+        let mailboxes =
+            self.mailboxes.get_or_insert_with(|| searched_mailboxes(store, account, only, before));
+        while self.looked_at.len() < READS_MAX {
+            let heads = mailboxes.iter_mut().enumerate().filter_map(|(index, one)| {
+                let date = one.peek(account, store)?.internal_date;
+                Some((date, Reverse(one.id.0), index))
+            });
+            let Some((.., index)) = heads.max() else { break };
+            let Some(one) = mailboxes.get_mut(index) else { break };
+            if let Some(info) = one.next.pop_front() {
+                self.looked_at.push(FoundMessage::of(store, account, one.id, info));
             }
-            left.pop_front();
         }
-        false
+        self.count += self.looked_at.len() as u32;
+        !self.looked_at.is_empty()
     }
 
     pub(super) fn page(&self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
@@ -206,4 +239,29 @@ impl SearchJob {
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
     }
+}
+
+/// The mailboxes of a search, each at the place where the search goes on.
+fn searched_mailboxes(
+    store: &Store,
+    account: AccountId,
+    only: Option<MailboxId>,
+    before: Option<MessageKey>,
+) -> Vec<SearchedMailbox> {
+    let known = store.account(account);
+    let all = known.iter().flat_map(|known| known.mailboxes());
+    // Trash, Junk and the outbox are searched only if the user names them. Messages in the outbox
+    // are also in Sent.
+    let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
+    let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
+    let at = before.and_then(|at| {
+        let (mailbox, uid) = at.in_store();
+        Some((at, rows::place_near(store, account, mailbox, uid)?))
+    });
+    let begin = |(id, name): (MailboxId, &str)| {
+        let (name, next, is_over) = (name.to_string(), VecDeque::new(), false);
+        let one = SearchedMailbox { id, name, next, place: None, is_over };
+        SearchedMailbox { place: at.map(|at| one.place_after(at)), ..one }
+    };
+    wanted.map(begin).collect()
 }

@@ -168,6 +168,48 @@ fn the_address_of_a_message_survives_moves_and_power_cuts() {
 }
 
 #[test]
+fn a_search_lists_messages_of_all_folders_by_date() {
+    let (mut room, trust) = serving(68);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    for number in 0..120 {
+        deliver_dated(&mut room, &format!("Number-{number}."), "Sat, 03 Jan 2026 10:00:00 +0000");
+        // Many messages of each second.
+        if number % 30 == 29 {
+            room.pass(Micros::from_secs(2));
+        }
+    }
+    // Every third message is archived, and some of them come back.
+    for (key, to) in (1..=120)
+        .step_by(3)
+        .map(|uid| (format!("1.{uid}"), "archive"))
+        .chain((1..=40).step_by(9).map(|uid| (format!("4.{uid}"), "inbox")))
+    {
+        let form = [("token", &*token), ("here", "/mail/"), ("key", &*key), ("do", to)];
+        ada.post(&mut room, "/mail/act", &form);
+    }
+    let mut path = "/mail/search?q=subject%3Anumber".to_string();
+    let (mut times, mut seen) = (Vec::new(), Vec::new());
+    loop {
+        let page = ada.get(&mut room, &path).text();
+        let moments = page.split("<time datetime=\"").skip(1);
+        times.extend(moments.map(|rest| rest[..20].to_string()));
+        seen.extend(subjects(&page).into_iter().map(String::from));
+        let older = between(&page, "<a href=\"/mail/search", " rel=\"next\"");
+        match older.and_then(|link| between(link, "before=", "\"")) {
+            Some(key) => path = format!("/mail/search?q=subject%3Anumber&before={key}"),
+            None => break,
+        }
+    }
+    assert!(times.is_sorted_by(|one, other| one >= other), "{times:?}");
+    assert_eq!(seen.len(), 120, "{seen:?}");
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 120, "{seen:?}");
+}
+
+#[test]
 fn emptying_trash_deletes_all_its_messages() {
     let (mut room, trust) = serving(67);
     let mut ada = Browser::new(&trust);
