@@ -1,6 +1,6 @@
 //! Administration of the queue, on each core for the entries that it owns.
 //!
-//! An administrator's request is one frame in a table, a zero-wait thread like a delivery attempt.
+//! A request is one frame in a table, a zero-wait thread like a delivery attempt.
 //! A request that lists a page reads each entry of the page. A request that changes entries reads
 //! an entry only if it needs the domain of the entry's recipients. A change marks or removes up to
 //! [`change::BATCH`] entries at a time. When the store has made a batch durable, the index gets the
@@ -257,6 +257,20 @@ impl AdminRequest {
         let Some(all) = entry::recipients(&envelope, record) else {
             return self.cannot_read(place, cx);
         };
+        let applies = match &mut self.work {
+            QueueRequestKind::Look(_) => Ok(true),
+            QueueRequestKind::Change(change) => {
+                change.applies_to(place, (beginning.octets(), extent), cx)
+            }
+        };
+        let applies = match applies {
+            Ok(applies) => applies,
+            Err(UnreadableEnvelope::Partial) => {
+                self.beginning = Some((place, beginning));
+                return;
+            }
+            Err(UnreadableEnvelope::Malformed) => return self.cannot_read(place, cx),
+        };
         self.cursor = Some(place);
         let domain =
             all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
@@ -284,21 +298,23 @@ impl AdminRequest {
                 if change.is_retry() {
                     cx.queue.try_again(&domain, cx.parts.store);
                 }
-                change.take_up(place, cx);
+                if applies {
+                    change.take_up(place, cx);
+                }
             }
         }
     }
 
     /// Skips an entry with unknown recipients. A page lists the entry without recipients. A change
-    /// is refused.
-    fn cannot_read(&mut self, place: Place, cx: &AdminCx<'_, '_>) {
+    /// is refused, unless the request names the entry.
+    fn cannot_read(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
             QueueRequestKind::Look(lines) => {
                 let own = cx.parts.store.own.store.account(place.0).map_or("", |own| own.address());
                 lines.extend(line(place, None, own.into(), cx.queue, cx.parts));
             }
-            QueueRequestKind::Change(change) => change.refused(Refusal::Damaged),
+            QueueRequestKind::Change(change) => change.cannot_read(place, cx),
         }
     }
 
@@ -320,7 +336,9 @@ impl AdminRequest {
             if change.is_under_way() {
                 return RequestStep::Waits;
             }
-            change.settle(cx);
+            if !change.is_claiming() {
+                change.settle(cx);
+            }
             if let Some(result) = change.result() {
                 return RequestStep::Over(QueueReply::Handled(result));
             }
@@ -332,6 +350,11 @@ impl AdminRequest {
             {
                 if refusal == Refusal::Busy {
                     return RequestStep::Turn;
+                }
+                if refusal != Refusal::NoSuchMessage
+                    && let QueueRequestKind::Change(change) = &mut self.work
+                {
+                    change.refused(refusal);
                 }
                 self.cursor = Some(place);
             }

@@ -267,7 +267,7 @@ impl QueueIndex {
     }
 
     /// The entries with UIDs close to the UID of the entry at `place`, without that entry itself.
-    fn near(&self, place: Place) -> impl Iterator<Item = (Place, EntryStatus)> {
+    pub(super) fn near(&self, place: Place) -> impl Iterator<Item = (Place, EntryStatus)> {
         let (account, Uid(uid)) = place;
         let from = (account, Uid(uid.saturating_sub(SPREAD)));
         let to = (account, Uid(uid.saturating_add(SPREAD)));

@@ -66,6 +66,8 @@ pub enum QueueAction {
 pub enum Which {
     /// This entry.
     One(QueueEntryId),
+    /// This entry, and the other entries of its message.
+    Message(QueueEntryId),
     /// All entries for this domain. Its name is in lower case.
     Domain(String),
 }

@@ -259,12 +259,15 @@ pub struct MessageInfo {
 }
 
 /// The place of a message in the order of dates. It does not depend on the mailbox, except for its
-/// last part.
+/// UID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DatePlace {
-    pub(crate) date: u32,
-    pub(crate) guid: u64,
-    pub(crate) uid: u32,
+    /// INTERNALDATE, in seconds since 1970.
+    pub date: u32,
+    /// The lower half of the GUID.
+    pub guid: u64,
+    /// The UID.
+    pub uid: u32,
 }
 
 impl DatePlace {
@@ -281,11 +284,6 @@ impl DatePlace {
     /// A place after all messages of the same second.
     pub fn end_of_second(self) -> DatePlace {
         DatePlace { guid: u64::MAX, uid: u32::MAX, ..self }
-    }
-
-    /// The place directly after this one.
-    pub fn next(self) -> DatePlace {
-        DatePlace { uid: self.uid.saturating_add(1), ..self }
     }
 }
 

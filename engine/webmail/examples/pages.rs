@@ -333,11 +333,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             extent: "1–7 of 7",
             progress: None,
             newer: None,
-            older: Some("/mail/box/1?before=7"),
+            older: Some("/mail/box/1?before=0.2a.7"),
             is_trash: false,
             is_outbox: false,
             is_junk: false,
             is_grouped: true,
+            last_uid: 0,
         };
         let login = LoginPage {
             host: "mail.barepost.test",

@@ -6,10 +6,11 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use store::{AccountId, MailboxId, MessageInfo, Store, Uid};
+use store::{AccountId, DatePlace, MailboxId, MessageInfo, Store, Uid};
 
 use crate::{NotFound, WebPage};
 
@@ -41,7 +42,8 @@ pub struct PermanentId {
 }
 
 impl PermanentId {
-    /// The maximum number of messages of a conversation among which one is looked for.
+    /// The maximum number of messages of a conversation that are looked at among the newest of all
+    /// mailboxes, and again among the others.
     const LOOKED_AT_MAX: usize = 10_000;
 
     pub(crate) fn of(info: &MessageInfo) -> PermanentId {
@@ -50,12 +52,23 @@ impl PermanentId {
 
     /// The present place of the message. A message in the outbox is also in Sent.
     pub(crate) fn place(self, account: AccountId, store: &Store) -> Option<MessageKey> {
-        let mut all = store.conversation(account, self.conversation).take(Self::LOOKED_AT_MAX);
-        let is_it = |(mailbox, uid)| {
-            let info = store.message(account, mailbox, uid);
+        let known = store.account(account)?;
+        let mailboxes: Vec<MailboxId> = known.mailboxes().map(|(id, _)| id).collect();
+        let share = Self::LOOKED_AT_MAX / mailboxes.len().max(1);
+        let within = |mailbox: &MailboxId| {
+            let mailbox = *mailbox;
+            let uids = store.conversation_in(account, mailbox, self.conversation).rev();
+            uids.map(move |uid| (mailbox, uid))
+        };
+        // First the newest messages of each mailbox are looked at, so that no mailbox with many
+        // messages hides those of another.
+        let newest = mailboxes.iter().flat_map(|mailbox| within(mailbox).take(share));
+        let others = mailboxes.iter().flat_map(|mailbox| within(mailbox).skip(share));
+        let is_it = |(mailbox, uid): &(MailboxId, Uid)| {
+            let info = store.message(account, *mailbox, *uid);
             info.is_some_and(|info| PermanentId::of(&info) == self)
         };
-        let (mailbox, uid) = all.find(|place| is_it(*place))?;
+        let (mailbox, uid) = newest.chain(others.take(Self::LOOKED_AT_MAX)).find(is_it)?;
         Some(MessageKey { mailbox: mailbox.0, uid: uid.0 })
     }
 }
@@ -75,6 +88,56 @@ impl FromStr for PermanentId {
 impl fmt::Display for PermanentId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:x}.{:x}", self.conversation, self.guid)
+    }
+}
+
+/// Names a place in a list in addresses: `{date}.{guid}.{uid}`, the GUID in hexadecimal digits. The
+/// message of the place may be moved or deleted: the list goes on from the same place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListPlace(pub DatePlace);
+
+impl FromStr for ListPlace {
+    type Err = NotFound;
+
+    fn from_str(text: &str) -> Result<ListPlace, NotFound> {
+        let mut parts = text.splitn(3, '.');
+        let mut next = || parts.next().ok_or(NotFound);
+        let date = next()?.parse().map_err(|_| NotFound)?;
+        let guid = u64::from_str_radix(next()?, 16).map_err(|_| NotFound)?;
+        let place = ListPlace(DatePlace { date, guid, uid: number(next()?)? });
+        // Each place has one form.
+        if place.to_string() == text { Ok(place) } else { Err(NotFound) }
+    }
+}
+
+impl fmt::Display for ListPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ListPlace(DatePlace { date, guid, uid }) = self;
+        write!(out, "{date}.{guid:x}.{uid}")
+    }
+}
+
+/// Names a place in the results of a search in addresses: `{mailbox}.{place}`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SearchPlace {
+    /// The number of the mailbox of the message there, never 0.
+    pub mailbox: u32,
+    /// The place of the message.
+    pub place: ListPlace,
+}
+
+impl FromStr for SearchPlace {
+    type Err = NotFound;
+
+    fn from_str(text: &str) -> Result<SearchPlace, NotFound> {
+        let (mailbox, place) = text.split_once('.').ok_or(NotFound)?;
+        Ok(SearchPlace { mailbox: number(mailbox)?, place: place.parse()? })
+    }
+}
+
+impl fmt::Display for SearchPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.mailbox, self.place)
     }
 }
 

@@ -255,7 +255,9 @@ impl JobContext<'_, '_> {
     pub(crate) fn ask_queue(&mut self, asked: &QueueQuery) {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {
-            QueueQuery::Handle(_, Which::One(posted)) => [archive.owner(posted.account)].into(),
+            QueueQuery::Handle(_, Which::One(posted) | Which::Message(posted)) => {
+                [archive.owner(posted.account)].into()
+            }
             QueueQuery::Look(_) | QueueQuery::Handle(_, Which::Domain(_)) => {
                 archive.all_owners().collect()
             }

@@ -60,8 +60,8 @@ use crate::form::FormReader;
 use crate::layout::AuthenticatedClient;
 use crate::step::JobProgress;
 use crate::ticket::FormToken;
-use crate::{ComposeStart, Destination, ListRange, MessageKey};
-use outbound::{QueueQuery, Which};
+use crate::{ComposeStart, Destination, ListRange, MessageKey, SearchPlace};
+use outbound::{QueueEntryId, QueueQuery};
 
 use changes::ChangeJob;
 use compose::ComposeJob;
@@ -134,7 +134,7 @@ impl Job {
     pub(crate) fn search(
         words: String,
         only: Option<MailboxId>,
-        before: Option<MessageKey>,
+        before: Option<SearchPlace>,
     ) -> Job {
         Job::Search(Box::new(SearchJob::new(words, only, before)))
     }
@@ -186,8 +186,8 @@ impl Job {
 
     /// Cancels the sending of a message of the user's own outbox. `next_page`: as for
     /// [`Job::change`].
-    pub(crate) fn cancel(which: Which, next_page: String) -> Job {
-        Job::Queue(QueueJob::cancel(which, next_page))
+    pub(crate) fn cancel(entry: QueueEntryId, next_page: String) -> Job {
+        Job::Queue(QueueJob::cancel(entry, next_page))
     }
 
     /// Turns the loading of a sender's remote content on or off. `next_page`: as for

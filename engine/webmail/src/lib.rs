@@ -79,7 +79,7 @@ mod tls_counts;
 mod waiting;
 mod zone;
 
-pub use address::{Destination, MessageKey, PermanentId};
+pub use address::{Destination, ListPlace, MessageKey, PermanentId, SearchPlace};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use compose::ComposePage;

@@ -144,4 +144,7 @@ pub struct ListPage<'a> {
     pub is_junk: bool,
     /// Whether a row stands for all messages of a conversation.
     pub is_grouped: bool,
+    /// The highest UID that a message of the mailbox can have. Emptying the mailbox deletes nothing
+    /// that arrives later.
+    pub last_uid: u32,
 }

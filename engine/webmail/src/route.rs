@@ -19,7 +19,7 @@ use core::fmt;
 use crate::address::{self, keys, number};
 use outbound::QueueEntryId;
 
-use crate::{Asset, Destination, MessageKey, PermanentId};
+use crate::{Asset, Destination, ListPlace, MessageKey, PermanentId, SearchPlace};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -56,14 +56,14 @@ pub enum WebPage<'a> {
     Message(PermanentId, Option<Destination>),
     /// `/mail/compose`: a new message.
     Compose(ComposeStart),
-    /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
+    /// `/mail/search?q={words}&in={id}&before={place}`: the results of a search.
     Search {
         /// The search, as the user typed it.
         words: Cow<'a, str>,
         /// The only mailbox to search.
         mailbox: Option<u32>,
-        /// The search continues after this message.
-        before: Option<MessageKey>,
+        /// The search continues after this place.
+        before: Option<SearchPlace>,
     },
     /// `/mail/settings`: the settings page.
     Settings,
@@ -124,10 +124,10 @@ pub enum PostAction {
 pub enum ListRange {
     /// The newest messages.
     Newest,
-    /// `?before={uid}`: the newest of the messages that are older than this message.
-    Before(u32),
-    /// `?after={uid}`: the oldest of the messages that are newer than this message.
-    After(u32),
+    /// `?before={place}`: the newest of the messages before this place.
+    Before(ListPlace),
+    /// `?after={place}`: the oldest of the messages after this place.
+    After(ListPlace),
 }
 
 /// The start of a new message.
@@ -280,8 +280,8 @@ fn message<'a>(id: PermanentId, query: &str) -> Result<WebPage<'a>, NotFound> {
 fn list<'a>(mailbox: u32, query: &str) -> Result<WebPage<'a>, NotFound> {
     let range = match keys(query, ["before", "after"])? {
         [None, None] => ListRange::Newest,
-        [Some(uid), None] => ListRange::Before(number(&uid)?),
-        [None, Some(uid)] => ListRange::After(number(&uid)?),
+        [Some(place), None] => ListRange::Before(place.parse()?),
+        [None, Some(place)] => ListRange::After(place.parse()?),
         _ => return Err(NotFound),
     };
     Ok(WebPage::List { mailbox, range })
@@ -308,7 +308,7 @@ fn search(query: &str) -> Result<WebPage<'_>, NotFound> {
     Ok(WebPage::Search {
         words: words.unwrap_or_default(),
         mailbox: mailbox.filter(|id| !id.is_empty()).map(|id| number(&id)).transpose()?,
-        before: before.map(|key| key.parse()).transpose()?,
+        before: before.map(|place| place.parse()).transpose()?,
     })
 }
 
@@ -346,7 +346,7 @@ impl fmt::Display for WebPage<'_> {
                 out.write_str("/mail/search?q=")?;
                 address::encoded(words, out)?;
                 mailbox.map_or(Ok(()), |id| write!(out, "&in={id}"))?;
-                before.map_or(Ok(()), |key| write!(out, "&before={key}"))
+                before.map_or(Ok(()), |place| write!(out, "&before={place}"))
             }
             WebPage::Settings => out.write_str("/mail/settings"),
             WebPage::Mailboxes => out.write_str("/mail/boxes"),
@@ -374,8 +374,8 @@ impl fmt::Display for ListRange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListRange::Newest => Ok(()),
-            ListRange::Before(uid) => write!(out, "?before={uid}"),
-            ListRange::After(uid) => write!(out, "?after={uid}"),
+            ListRange::Before(place) => write!(out, "?before={place}"),
+            ListRange::After(place) => write!(out, "?after={place}"),
         }
     }
 }

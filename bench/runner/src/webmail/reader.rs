@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use host::Failure;
 use rustls::client::ClientConfig;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::browser::{Browser, Question};
 use crate::beside::Side;
@@ -129,6 +131,18 @@ impl Reader {
             Side::Peer => format!("/?_task=mail&_uid={number}&_mbox=INBOX&_action=show"),
         };
         Question::get(target, IN_MESSAGE)
+    }
+
+    /// The place of a message in our list of the inbox, as addresses name it.
+    pub(super) fn place(&mut self, number: usize) -> Result<String, Failure> {
+        let page = self.browser.ask(&self.message(number))?.body;
+        let moment = between(&page, "<time datetime=\"", "\"")?;
+        let date = OffsetDateTime::parse(moment, &Rfc3339)
+            .map_err(|_| Failure::broke(format_args!("{moment} is no time")))?;
+        let guid = between(&page, "value=\"/mail/message/", "\"")?
+            .split_once('.')
+            .map_or("", |(_, rest)| rest.split('?').next().unwrap_or_default());
+        Ok(format!("{}.{guid}.{number}", date.unix_timestamp()))
     }
 
     /// Requests the attached file of a message.

@@ -1,18 +1,28 @@
-//! An administrator's change of queue entries: hold, release, retry, return or delete.
+//! A change of queue entries: hold, release, retry, return or delete. An administrator asks for it.
+//! A user asks for it to cancel a message in the outbox.
+//!
+//! The entries of a message are found by reading. They have the same reverse path, the same first
+//! field of the header and the same Message-ID, also after an entry was written anew. All entries
+//! of a message are claimed before the first of them is changed.
 //!
 //! Invariants:
 //!
 //! - An entry is in the batch only while its state is [`State::Claimed`], so no attempt has it.
 //! - The next batch begins only when all changes of the previous batch are durable or refused.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use machine::Instant;
+use message::header::Header;
+use relay::envelope::UnreadableEnvelope;
 use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 
 use crate::delivery_attempt::DeliveryAttempt;
-use crate::entry::{self, RecordedState};
-use crate::index::State;
+use crate::entry::{self, RecordedState, has_shown_header};
+use crate::head::{self, EntryExtent, EntryHead};
+use crate::index::{MessageMark, State};
+use crate::opening::identity;
 use crate::questions::{Handled, QueueAction, Which};
 use crate::state::Queue;
 use crate::{Place, step};
@@ -22,10 +32,12 @@ use super::{AdminCx, continuation, place_of};
 /// The most entries that are changed together.
 pub(super) const BATCH: usize = 64;
 
-/// A change of one entry, or of all entries of a domain.
+/// A change of one entry, of the entries of a message, or of all entries of a domain.
 pub(super) struct QueueChange {
     action: QueueAction,
     which: Which,
+    /// The message of [`Which::Message`], once its entry was read.
+    message: Option<SoughtMessage>,
     /// The entries that are changed together.
     batch: Vec<Place>,
     /// The number of entries of the batch for which the store was asked to make the change.
@@ -36,11 +48,19 @@ pub(super) struct QueueChange {
     result: Handled,
 }
 
+/// A message of which the entries are looked for.
+struct SoughtMessage {
+    mark: MessageMark,
+    /// The entries that may belong to the message, and are to be read.
+    candidates: VecDeque<Place>,
+}
+
 impl QueueChange {
     pub(super) fn new(action: QueueAction, which: Which) -> QueueChange {
         QueueChange {
             action,
             which,
+            message: None,
             batch: Vec::new(),
             asked: 0,
             under_way: 0,
@@ -54,9 +74,14 @@ impl QueueChange {
         self.action == QueueAction::Retry
     }
 
-    /// Whether the batch has a change that the store was not asked for yet.
+    /// Whether the batch has a change for which the store is to be asked now.
     pub(super) fn has_unasked(&self) -> bool {
-        self.asked < self.batch.len()
+        self.asked < self.batch.len() && !self.is_claiming()
+    }
+
+    /// Whether further entries of a message are claimed before the batch is changed.
+    pub(super) fn is_claiming(&self) -> bool {
+        matches!(self.which, Which::Message(_)) && !self.is_gathered && self.batch.len() < BATCH
     }
 
     /// Whether the store has not answered all requested changes yet.
@@ -103,6 +128,19 @@ impl QueueChange {
                 self.take_up(place, cx);
                 return None;
             }
+            Which::Message(posted) => {
+                let next = match &mut self.message {
+                    None => Some(place_of(*posted)).filter(|place| *cursor != Some(*place)),
+                    Some(message) => {
+                        if message.candidates.front() == cursor.as_ref() {
+                            message.candidates.pop_front();
+                        }
+                        message.candidates.front().copied()
+                    }
+                };
+                self.is_gathered = next.is_none();
+                return next;
+            }
             Which::Domain(domain) => {
                 if self.is_retry() {
                     cx.queue.try_again(domain, cx.parts.store);
@@ -126,6 +164,37 @@ impl QueueChange {
             *cursor = Some(place);
         }
         None
+    }
+
+    /// Whether the action applies to an entry. `beginning`: its first octets, and their extent.
+    ///
+    /// Errors: `Partial` if more of the entry must be read to know.
+    pub(super) fn applies_to(
+        &mut self,
+        place: Place,
+        beginning: (&[u8], EntryExtent),
+        cx: &AdminCx<'_, '_>,
+    ) -> Result<bool, UnreadableEnvelope> {
+        if !matches!(self.which, Which::Message(_)) {
+            return Ok(true);
+        }
+        let mark = Queue::mark_of_message(&key(beginning)?, &cx.parts.store.own.store);
+        match &self.message {
+            Some(message) => Ok(message.mark == mark),
+            None => {
+                let candidates = candidates(place, cx);
+                self.message = Some(SoughtMessage { mark, candidates });
+                Ok(true)
+            }
+        }
+    }
+
+    /// Notes that an entry cannot be read. The action applies to it if the request names it.
+    pub(super) fn cannot_read(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
+        match &self.which {
+            Which::Message(posted) if place_of(*posted) == place => self.take_up(place, cx),
+            _ => self.refused(Refusal::Damaged),
+        }
     }
 
     /// Applies the action to an entry, if the entry is for the domain. If the store has to make the
@@ -228,6 +297,26 @@ impl QueueChange {
             }
         }
     }
+}
+
+/// The other entries that may belong to the message of this entry.
+fn candidates(place: Place, cx: &AdminCx<'_, '_>) -> VecDeque<Place> {
+    let store = &cx.parts.store.own.store;
+    let near = cx.queue.index.near(place).map(|(place, _)| place);
+    let is_submitted =
+        |(account, uid): &Place| !entry::is_forwarding_entry(store.outbox_entry(*account, *uid));
+    near.filter(is_submitted).collect()
+}
+
+/// The octets that all entries of a message share, and no other message of the account has.
+fn key((entry, extent): (&[u8], EntryExtent)) -> Result<Vec<u8>, UnreadableEnvelope> {
+    let EntryHead { envelope, message_at, .. } = head::read(entry, extent)?;
+    let message = entry.get(message_at..).unwrap_or_default();
+    if extent == EntryExtent::Beginning && !has_shown_header(message) {
+        return Err(UnreadableEnvelope::Partial);
+    }
+    let id = Header::new(message).field("Message-ID").map_or(&[][..], |field| field.value);
+    Ok([envelope.reverse_path.as_bytes(), identity(message), id].concat())
 }
 
 /// Recalls the attempt that has this entry, unless a host may have the message already.

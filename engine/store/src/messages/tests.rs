@@ -1,6 +1,7 @@
 //! The messages of a mailbox, compared with an ordered map.
 
 use super::*;
+use crate::types::DatePlace;
 use alloc::collections::BTreeMap;
 
 const UIDS: u32 = 4_000;
@@ -79,7 +80,8 @@ fn check_order(messages: &Messages) {
             let newer = sorted[index + 1..].iter().take(most).collect();
             assert_eq!(ids(messages.newer(place, most).collect()), ids(newer));
             let same = sorted[..=index].iter().rev().take(most).collect();
-            assert_eq!(ids(messages.older(Some(place.next()), most).collect()), ids(same));
+            let behind = DatePlace { uid: place.uid + 1, ..place };
+            assert_eq!(ids(messages.older(Some(behind), most).collect()), ids(same));
         }
     }
 }

@@ -198,8 +198,10 @@ impl ConversationJob {
             entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
         let (mailbox, _) = key.in_store();
         let layout = PageLayout::of(client, cx.store(), Some(mailbox));
-        // Actions on the conversation apply to its messages in this mailbox.
+        // Actions on the conversation apply to its messages in this mailbox. In the outbox the
+        // action applies to the opened message alone.
         let newest = cx.store().conversation_in(client.account, mailbox, conversation).next_back();
+        let newest = newest.filter(|_| mailbox != OUTBOX);
         answer::page(&ConversationPage {
             frame: layout.frame(client, &layout.links()),
             subject: &subject,

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use store::{
-    AccountId, Body, DRAFTS, DatePlace, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid,
+    AccountId, Body, DRAFTS, JUNK, MailboxId, MailboxInfo, MessageInfo, OUTBOX, Store, TRASH,
 };
 
 use crate::address;
@@ -21,7 +21,7 @@ use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::list::{ListPage, RenderedRow};
 use crate::step::JobProgress;
-use crate::{ListRange, WebPage};
+use crate::{ListPlace, ListRange, WebPage};
 
 use super::copies::Copies;
 use super::row_totals::RowTotals;
@@ -89,26 +89,28 @@ impl ListJob {
     fn walk(&mut self, account: AccountId, store: &Store) -> bool {
         let (mailbox, most) = (self.mailbox, WALKED_IN_A_TURN);
         let last = self.last.as_ref().map(MessageInfo::date_place);
-        let at = last.or_else(|| start(store, account, mailbox, self.range));
-        let looked_at = match (self.range, at) {
-            (ListRange::After(_), Some(at)) => {
+        let looked_at = match self.range {
+            ListRange::After(ListPlace(place)) => {
+                let at = last.unwrap_or(place);
                 self.take(account, store, store.newer(account, mailbox, at, most))
             }
-            // No message is older than one that is missing, with no lower UID left.
-            (ListRange::Before(_), None) => 0,
-            (ListRange::Newest | ListRange::Before(_), at) => {
+            ListRange::Before(ListPlace(place)) => {
+                let at = last.or(Some(place));
                 self.take(account, store, store.older(account, mailbox, at, most))
             }
-            (ListRange::After(_), None) => 0,
+            ListRange::Newest => {
+                self.take(account, store, store.older(account, mailbox, last, most))
+            }
         };
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.range, ListRange::After(_));
-        if is_upwards && is_end && self.rows.len() < ROWS_MAX {
-            // The newer messages do not fill a page, so the job shows the newest page instead.
+        let is_over = is_end || self.walked >= WALKED_MAX;
+        if is_upwards && (is_end && self.rows.len() < ROWS_MAX || is_over && self.rows.is_empty()) {
+            // The newer messages do not fill a page, or they are all of one long conversation. So
+            // the job shows the newest page instead.
             *self = ListJob::new(mailbox, ListRange::Newest);
             return false;
         }
-        let is_over = is_end || self.walked >= WALKED_MAX;
         if is_over && is_upwards {
             self.rows.reverse();
             self.last = self.rows.last().map(|row| row.info);
@@ -150,10 +152,10 @@ impl ListJob {
         !self.is_grouped() || newest() == Some(info.uid)
     }
 
-    /// Whether the rows are conversations. Drafts are not grouped, since a user continues each
-    /// draft separately.
+    /// Whether the rows are conversations. Drafts and messages of the outbox are not grouped, since
+    /// a user continues each draft separately, and cancels each message separately.
     fn is_grouped(&self) -> bool {
-        self.mailbox != DRAFTS
+        ![DRAFTS, OUTBOX].contains(&self.mailbox)
     }
 
     pub(super) fn body_arrived(&mut self, body: &Body) {
@@ -176,10 +178,12 @@ impl ListJob {
         let newest = found.first().map_or(0, |row| older_than(row.info.date_place()) + 1);
         let above = mailbox.messages.saturating_sub(newest);
         let left = self.last.map_or(0, |info| older_than(info.date_place()));
-        let older = self.last.filter(|_| left > 0).map(|info| path(ListRange::Before(info.uid.0)));
+        let place_of = |info: &MessageInfo| ListPlace(info.date_place());
+        let last_examined = self.last.as_ref().filter(|_| left > 0);
+        let older = last_examined.map(|info| path(ListRange::Before(place_of(info))));
         let newer = found.first().filter(|_| above > 0).map(|row| match above as usize {
             ..=ROWS_MAX => path(ListRange::Newest),
-            _ => path(ListRange::After(row.info.uid.0)),
+            _ => path(ListRange::After(place_of(&row.info))),
         });
         // The numbers of the first and last message. Rows are counted if they are fewer.
         let last = mailbox.messages.saturating_sub(left);
@@ -208,22 +212,15 @@ impl ListJob {
             is_outbox: self.mailbox == OUTBOX,
             is_junk: self.mailbox == JUNK,
             is_grouped: self.is_grouped(),
+            last_uid: last_uid(&mailbox),
             progress: None,
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
     }
 }
 
-/// The place from which the walk of a range begins.
-fn start(
-    store: &Store,
-    account: AccountId,
-    mailbox: MailboxId,
-    range: ListRange,
-) -> Option<DatePlace> {
-    match range {
-        ListRange::Newest => None,
-        ListRange::Before(uid) => rows::place_near(store, account, mailbox, Uid(uid)),
-        ListRange::After(uid) => rows::place_near(store, account, mailbox, Uid(uid)),
-    }
+/// The highest UID that a message of the mailbox can have. Messages that arrive later have a higher
+/// one.
+pub(super) fn last_uid(mailbox: &MailboxInfo) -> u32 {
+    mailbox.uid_next.0.saturating_sub(1)
 }

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use outbound::{
-    Handled, LINES, QueueAction, QueueCounts, QueueLine, QueueQuery, QueueReply, QueueState, Which,
+    Handled, LINES, QueueAction, QueueCounts, QueueEntryId, QueueLine, QueueQuery, QueueReply,
+    QueueState, Which,
 };
 
 use crate::WebPage;
@@ -27,26 +28,17 @@ pub(crate) struct QueueJob {
     /// The path of the redirect after a change.
     next_page: String,
     is_asked: bool,
-    user: QueueUser,
-}
-
-/// The user that asks for a change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum QueueUser {
-    Administrator,
-    /// The user that has sent the message.
-    Sender,
 }
 
 impl QueueJob {
     pub(super) fn new(asked: QueueQuery, next_page: String) -> QueueJob {
-        QueueJob { asked, next_page, is_asked: false, user: QueueUser::Administrator }
+        QueueJob { asked, next_page, is_asked: false }
     }
 
-    /// The job that cancels a message for its sender.
-    pub(super) fn cancel(which: Which, next_page: String) -> QueueJob {
-        let asked = QueueQuery::Handle(QueueAction::Delete, which);
-        QueueJob { asked, next_page, is_asked: false, user: QueueUser::Sender }
+    /// The job that cancels the message of this entry for its sender.
+    pub(super) fn cancel(entry: QueueEntryId, next_page: String) -> QueueJob {
+        let asked = QueueQuery::Handle(QueueAction::Delete, Which::Message(entry));
+        QueueJob { asked, next_page, is_asked: false }
     }
 
     /// Sends the question to the cores. The handler is woken once, when all cores have answered.
@@ -71,13 +63,7 @@ impl QueueJob {
         match &self.asked {
             QueueQuery::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
             QueueQuery::Handle(handling, which) => {
-                let flash = match flash_of(*handling, which, answers) {
-                    done if self.user == QueueUser::Sender && !done.is_error => FlashMessage {
-                        text: "Sending canceled. The message is still in Sent.".into(),
-                        ..done
-                    },
-                    flash => flash,
-                };
+                let flash = flash_of(*handling, which, answers);
                 JobProgress::Redirect(self.next_page.clone(), flash)
             }
         }
@@ -146,6 +132,16 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
         }
     }
     let done = match (which, all.done) {
+        (Which::Message(_), 1..) if all.under_way > 0 => {
+            "Sending canceled for some recipients.".to_string()
+        }
+        (Which::Message(_), 1..) => {
+            "Sending canceled. Recipients that have the message already keep it.".to_string()
+        }
+        (Which::Message(_), 0) if all.under_way > 0 => "Nothing was changed.".to_string(),
+        (Which::Message(_), 0) => {
+            "Nothing was changed: this message is no longer waiting to be sent.".to_string()
+        }
         (Which::One(_), 1) => format!("The message was {}.", past(handling, 1)),
         (Which::One(_), _) if all.under_way > 0 => "Nothing was changed.".to_string(),
         (Which::One(_), _) => {
@@ -162,8 +158,11 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
             format!("{count} messages for {domain} were {}.", past(handling, count))
         }
     };
-    let under_way = match all.under_way {
-        0 => "",
+    let under_way = match (which, all.under_way) {
+        (_, 0) => "",
+        (Which::Message(_), _) => {
+            " The message is just being sent to recipients: check again in a moment."
+        }
         _ => {
             " Messages whose delivery is just being completed were left unchanged: check again in a moment."
         }
@@ -176,7 +175,11 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
         });
     }
     let text = format!("{done}{under_way}");
-    if all.done > 0 { FlashMessage::success(&text) } else { FlashMessage::failure(&text) }
+    let is_done = match which {
+        Which::Message(_) => all.done > 0 && all.under_way == 0,
+        Which::One(_) | Which::Domain(_) => all.done > 0,
+    };
+    if is_done { FlashMessage::success(&text) } else { FlashMessage::failure(&text) }
 }
 
 /// The numbers of entries, as text.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use message::Summary;
 use store::{
-    AccountId, Body, CHUNK_OCTETS, DRAFTS, DatePlace, MailboxId, MessageInfo, OUTBOX,
-    PartialMessage, Refusal, SENT, Store, Uid,
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, OUTBOX, PartialMessage, Refusal,
+    SENT, Store,
 };
 
 use crate::context::JobContext;
@@ -82,19 +82,6 @@ impl FoundMessage {
     pub(super) fn summary(&self) -> Option<&Summary> {
         if let RowState::Summary(summary) = &self.known { Some(summary) } else { None }
     }
-}
-
-/// The place of a message in the order of dates. If the message was moved away, the place is behind
-/// that of the message with the next lower UID.
-pub(super) fn place_near(
-    store: &Store,
-    account: AccountId,
-    mailbox: MailboxId,
-    uid: Uid,
-) -> Option<DatePlace> {
-    let near = || store.messages_below(account, mailbox, Some(uid)).next();
-    let named = store.message(account, mailbox, uid);
-    named.map(|info| info.date_place()).or_else(|| Some(near()?.date_place().next()))
 }
 
 /// Asks the store for the missing summaries of these messages.
@@ -260,6 +247,7 @@ impl<'a> RowText<'a> {
             snippet: match summary {
                 Some(_) if found.transit == Transit::HeldBack => "Held by an administrator",
                 Some(_) if found.transit == Transit::UnderWay => "Sending…",
+                Some(_) if found.transit == Transit::Queued => "Waiting to be sent",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },
             date: moment.in_few_words(&clock.moment(clock.now)),

@@ -25,16 +25,19 @@ use crate::list::{ListPage, RenderedRow};
 use crate::search::{Candidate, Query};
 use crate::step::{JobProgress, READS_MAX};
 use crate::zone::Zone;
-use crate::{MessageKey, WebPage};
+use crate::{ListPlace, SearchPlace, WebPage};
 
-use super::list::ROWS_MAX;
+use super::list::{ROWS_MAX, last_uid};
 use super::rows::{self, FoundMessage};
 
 /// The maximum number of messages that are examined for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;
 
-/// The number of messages that are read of the index at a time.
-const AHEAD: usize = 32;
+/// The number of messages that are read of the index at a time, in one mailbox and in all together.
+/// In a mailbox out of order, each read looks at all messages.
+const AHEAD_MIN: usize = 32;
+const AHEAD_MAX: usize = 256;
+const AHEAD_IN_ALL: usize = 2048;
 
 /// A search in progress.
 #[derive(Debug)]
@@ -42,11 +45,11 @@ pub(crate) struct SearchJob {
     words: String,
     query: Query,
     only: Option<MailboxId>,
-    before: Option<MessageKey>,
+    before: Option<SearchPlace>,
     /// The mailboxes of the walk. `None`: the walk has not begun.
     mailboxes: Option<Vec<SearchedMailbox>>,
     /// The last message that was examined.
-    at: Option<MessageKey>,
+    at: Option<SearchPlace>,
     /// The messages that are being examined.
     looked_at: Vec<FoundMessage>,
     found: Vec<FoundMessage>,
@@ -68,18 +71,19 @@ struct SearchedMailbox {
 
 impl SearchedMailbox {
     /// The next message. The index is read some messages at a time.
-    fn peek(&mut self, account: AccountId, store: &Store) -> Option<&MessageInfo> {
+    fn peek(&mut self, account: AccountId, ahead: usize, store: &Store) -> Option<&MessageInfo> {
         if self.next.is_empty() && !self.is_over {
-            self.next.extend(store.older(account, self.id, self.place, AHEAD));
-            self.is_over = self.next.len() < AHEAD;
+            self.next.extend(store.older(account, self.id, self.place, ahead));
+            self.is_over = self.next.len() < ahead;
             self.place = self.next.back().map(MessageInfo::date_place).or(self.place);
         }
         self.next.front()
     }
 
-    /// The place from which a search goes on in this mailbox after the message `at` of a mailbox.
-    /// Of the messages of one second, the mailbox with the lowest number comes first.
-    fn place_after(&self, (at, place): (MessageKey, DatePlace)) -> DatePlace {
+    /// The place from which a search goes on in this mailbox after a place. Of the messages of one
+    /// second, the mailbox with the lowest number comes first.
+    fn place_after(&self, at: SearchPlace) -> DatePlace {
+        let ListPlace(place) = at.place;
         match self.id.0.cmp(&at.mailbox) {
             Ordering::Less => place.start_of_second(),
             Ordering::Equal => place,
@@ -92,7 +96,7 @@ impl SearchJob {
     pub(super) fn new(
         words: String,
         only: Option<MailboxId>,
-        before: Option<MessageKey>,
+        before: Option<SearchPlace>,
     ) -> SearchJob {
         let query = Query::parse(&words);
         SearchJob {
@@ -138,7 +142,8 @@ impl SearchJob {
     fn judge(&mut self, zone: &Zone) {
         let mailboxes = self.mailboxes.as_deref().unwrap_or_default();
         for found in self.looked_at.drain(..) {
-            self.at = Some(found.key());
+            let place = ListPlace(found.info.date_place());
+            self.at = Some(SearchPlace { mailbox: found.mailbox.0, place });
             let Some(summary) = found.summary() else { continue };
             let mailbox = mailboxes.iter().find(|one| one.id == found.mailbox);
             let candidate = Candidate {
@@ -165,9 +170,10 @@ impl SearchJob {
         let (only, before) = (self.only, self.before);
         let mailboxes =
             self.mailboxes.get_or_insert_with(|| searched_mailboxes(store, account, only, before));
+        let ahead = (AHEAD_IN_ALL / mailboxes.len().max(1)).clamp(AHEAD_MIN, AHEAD_MAX);
         while self.looked_at.len() < READS_MAX {
             let heads = mailboxes.iter_mut().enumerate().filter_map(|(index, one)| {
-                let date = one.peek(account, store)?.internal_date;
+                let date = one.peek(account, ahead, store)?.internal_date;
                 Some((date, Reverse(one.id.0), index))
             });
             let Some((.., index)) = heads.max() else { break };
@@ -219,6 +225,7 @@ impl SearchJob {
             ));
         }
         let progress = Some(progress.trim_end()).filter(|progress| !progress.is_empty());
+        let only = self.only.and_then(|only| cx.store().mailbox(client.account, only));
         let links = layout.links();
         let mut frame = layout.frame(client, &links);
         frame.search = &self.words;
@@ -235,6 +242,7 @@ impl SearchJob {
             is_outbox: false,
             is_junk: self.only == Some(JUNK),
             is_grouped: false,
+            last_uid: only.as_ref().map_or(0, last_uid),
             progress,
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
@@ -246,7 +254,7 @@ fn searched_mailboxes(
     store: &Store,
     account: AccountId,
     only: Option<MailboxId>,
-    before: Option<MessageKey>,
+    before: Option<SearchPlace>,
 ) -> Vec<SearchedMailbox> {
     let known = store.account(account);
     let all = known.iter().flat_map(|known| known.mailboxes());
@@ -254,14 +262,10 @@ fn searched_mailboxes(
     // are also in Sent.
     let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
     let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
-    let at = before.and_then(|at| {
-        let (mailbox, uid) = at.in_store();
-        Some((at, rows::place_near(store, account, mailbox, uid)?))
-    });
     let begin = |(id, name): (MailboxId, &str)| {
         let (name, next, is_over) = (name.to_string(), VecDeque::new(), false);
         let one = SearchedMailbox { id, name, next, place: None, is_over };
-        SearchedMailbox { place: at.map(|at| one.place_after(at)), ..one }
+        SearchedMailbox { place: before.map(|at| one.place_after(at)), ..one }
     };
     wanted.map(begin).collect()
 }

@@ -136,6 +136,8 @@ impl UndoSendJob {
 pub(super) enum Transit {
     None,
     UnderWay,
+    /// The message waits in the outbox, or a delivery attempt has it.
+    Queued,
     /// An administrator holds the message, or has returned it to its sender.
     HeldBack,
 }
@@ -150,7 +152,7 @@ impl Transit {
     ) -> Transit {
         let entry = if mailbox == OUTBOX { store.outbox_entry(account, uid) } else { None };
         match entry.map(|entry| entry.state()) {
-            Some(EntryState::Queued) => Transit::UnderWay,
+            Some(EntryState::Queued) => Transit::Queued,
             Some(EntryState::Held | EntryState::Returned) => Transit::HeldBack,
             None if mailbox == DRAFTS && flags.are_on_their_way() => Transit::UnderWay,
             None => Transit::None,

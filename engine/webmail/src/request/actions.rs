@@ -1,7 +1,7 @@
 //! The forms with actions on messages: they move, mark, delete and cancel messages.
 
 use http::Reply;
-use outbound::{QueueEntryId, Which};
+use outbound::QueueEntryId;
 use store::{ARCHIVE, EntrySource, Flags, INBOX, JUNK, MailboxId, OUTBOX, TRASH, Uid, UidRange};
 
 use crate::flash::{FlashMessage, MessageRange};
@@ -38,20 +38,21 @@ impl AuthenticatedRequest<'_, '_> {
             _ => None,
         };
         let Some(change) = change else {
-            let notice = self
-                .cx
-                .sessions
-                .push_flash(&self.session, FlashMessage::failure("Choose a folder first."));
-            return Err(answer::redirect_with_flash(then.as_str(), notice));
+            return Err(self.unchanged("Choose a folder first.", then));
         };
-        let everything = |mailbox| {
-            let uids = UidRange { first: Uid(1), last: Uid(u32::MAX) };
-            Selection::These(alloc::vec![MessageRange { mailbox, uids }])
+        let emptied = match form.text("do").unwrap_or_default() {
+            "empty-trash" => Some(TRASH),
+            "empty-junk" => Some(JUNK),
+            _ => None,
         };
-        let selected = match form.text("do").unwrap_or_default() {
-            "empty-trash" => everything(TRASH),
-            "empty-junk" => everything(JUNK),
-            _ => selection(form, form.texts("key").filter_map(|key| key.parse().ok())),
+        let selected = match emptied {
+            Some(mailbox) => match up_to_last(form, mailbox) {
+                Some(everything) => everything,
+                None => {
+                    return Err(self.unchanged("Nothing was changed. Open the folder again.", then));
+                }
+            },
+            None => selection(form, form.texts("key").filter_map(|key| key.parse().ok())),
         };
         Ok(Job::change(change, selected, then.as_str().into()))
     }
@@ -65,16 +66,29 @@ impl AuthenticatedRequest<'_, '_> {
             Some((OUTBOX, uid)) => {
                 let entry = self.cx.store().outbox_entry(self.account, uid);
                 if entry.is_some_and(|entry| entry.source() == EntrySource::Submitted) {
-                    let which = Which::One(QueueEntryId { account: self.account, uid });
-                    return Ok(Job::cancel(which, then.as_str().into()));
+                    let entry = QueueEntryId { account: self.account, uid };
+                    return Ok(Job::cancel(entry, then.as_str().into()));
                 }
-                "Nothing was changed: this message is not waiting to be sent."
+                "Nothing was changed: this row is no longer waiting. Other rows of the message may be."
             }
             _ => "Select one message to cancel its sending.",
         };
-        let notice = self.cx.sessions.push_flash(&self.session, FlashMessage::failure(why));
-        Err(answer::redirect_with_flash(then.as_str(), notice))
+        Err(self.unchanged(why, then))
     }
+
+    /// The reply to a form that changes nothing, with the reason.
+    fn unchanged(&mut self, why: &str, then: &Destination) -> Reply {
+        let notice = self.cx.sessions.push_flash(&self.session, FlashMessage::failure(why));
+        answer::redirect_with_flash(then.as_str(), notice)
+    }
+}
+
+/// All messages of a mailbox that were there when the page with the form was made. `None`: the form
+/// does not name the last of them.
+fn up_to_last(form: &Form<'_>, mailbox: MailboxId) -> Option<Selection> {
+    let last = form.text("last")?.parse().ok().filter(|last| *last > 0)?;
+    let uids = UidRange { first: Uid(1), last: Uid(last) };
+    Some(Selection::These([MessageRange { mailbox, uids }].into()))
 }
 
 /// The messages that the keys of a form name.

@@ -78,12 +78,13 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         rows: &rows,
         extent: sample,
         progress: Some(sample),
-        newer: Some("/mail/box/1?after=7"),
-        older: Some("/mail/box/1?before=7"),
+        newer: Some("/mail/box/1?after=0.2a.7"),
+        older: Some("/mail/box/1?before=0.2a.7"),
         is_trash: false,
         is_outbox: false,
         is_junk: false,
         is_grouped: true,
+        last_uid: 0,
     };
     let attachments = [Attachment { name: sample, size: sample, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(sample)];

@@ -5,15 +5,17 @@ use alloc::string::{String, ToString};
 use outbound::QueueEntryId;
 use proptest::option;
 use proptest::prelude::*;
-use store::{AccountId, Uid};
+use store::{AccountId, DatePlace, Uid};
 
 use crate::{
-    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, PermanentId, PostAction,
-    Route, TARGET_BYTES_MAX, WebPage,
+    Asset, ComposeStart, Destination, ListPlace, ListRange, MessageKey, NotFound, PermanentId,
+    PostAction, Route, SearchPlace, TARGET_BYTES_MAX, WebPage,
 };
 
 const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
 const MESSAGE: PermanentId = PermanentId { conversation: 0xfedc_ba98_7654_3210, guid: 0x2a };
+const PLACE: ListPlace = ListPlace(DatePlace { date: 0, guid: 0x2a, uid: 7 });
+const FOUND: SearchPlace = SearchPlace { mailbox: 1, place: PLACE };
 const POSTED: QueueEntryId = QueueEntryId { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn page_of(target: &str) -> Option<WebPage<'_>> {
@@ -35,13 +37,16 @@ fn every_page_and_form_has_its_address() {
     for (target, page) in [
         ("/mail/", WebPage::Home),
         ("/mail/box/1", list(ListRange::Newest)),
-        ("/mail/box/1?before=7", list(ListRange::Before(7))),
-        ("/mail/box/1?after=4294967295", list(ListRange::After(u32::MAX))),
+        ("/mail/box/1?before=0.2a.7", list(ListRange::Before(PLACE))),
+        (
+            "/mail/box/1?after=4294967295.0.4294967295",
+            list(ListRange::After(ListPlace(DatePlace { date: u32::MAX, guid: 0, uid: u32::MAX }))),
+        ),
         ("/mail/box/1/7", WebPage::Read(KEY)),
         ("/mail/message/fedcba9876543210.2a", WebPage::Message(MESSAGE, None)),
         (
-            "/mail/message/fedcba9876543210.2a?list=%2Fmail%2Fbox%2F1%3Fbefore%3D7",
-            WebPage::Message(MESSAGE, Destination::of_list("/mail/box/1?before=7")),
+            "/mail/message/fedcba9876543210.2a?list=%2Fmail%2Fbox%2F1%3Fbefore%3D0.2a.7",
+            WebPage::Message(MESSAGE, Destination::of_list("/mail/box/1?before=0.2a.7")),
         ),
         ("/mail/compose", WebPage::Compose(ComposeStart::New)),
         ("/mail/compose?reply=1.7", WebPage::Compose(ComposeStart::Reply(KEY))),
@@ -57,7 +62,7 @@ fn every_page_and_form_has_its_address() {
         ),
         ("/mail/search?q=", search("", None, None)),
         ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
-        ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
+        ("/mail/search?q=a&in=1&before=1.0.2a.7", search("a", Some(1), Some(FOUND))),
         ("/mail/settings", WebPage::Settings),
         ("/mail/boxes", WebPage::Mailboxes),
         ("/mail/queue", WebPage::Queue(None)),
@@ -95,8 +100,8 @@ fn every_page_and_form_has_its_address() {
 
 #[test]
 fn search_address_accepts_any_order_and_an_empty_mailbox() {
-    let search = WebPage::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
-    assert_eq!(page_of("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
+    let search = WebPage::Search { words: "a b".into(), mailbox: None, before: Some(FOUND) };
+    assert_eq!(page_of("/mail/search?before=1.0.2a.7&in=&q=a%20b"), Some(search));
     assert_eq!(
         page_of("/mail/search"),
         Some(WebPage::Search { words: "".into(), mailbox: None, before: None })
@@ -132,9 +137,14 @@ fn other_addresses_are_not_found() {
         "/mail/box/%31",
         "/mail/%62ox/1",
         "/mail/box/1?before=",
-        "/mail/box/1?before=0",
-        "/mail/box/1?before=1&after=2",
-        "/mail/box/1?before=1&before=2",
+        "/mail/box/1?before=7",
+        "/mail/box/1?before=0.2a",
+        "/mail/box/1?before=0.2a.0",
+        "/mail/box/1?before=00.2a.7",
+        "/mail/box/1?before=0.2A.7",
+        "/mail/box/1?before=0.2a.7.8",
+        "/mail/box/1?before=0.2a.7&after=0.2a.8",
+        "/mail/box/1?before=0.2a.7&before=0.2a.8",
         "/mail/box/1?page=2",
         "/mail/box/1/7?before=1",
         "/mail/message/a1",
@@ -169,7 +179,7 @@ fn other_addresses_are_not_found() {
         "/mail/compose?to=a",
         "/mail/search?q=a&q=b",
         "/mail/search?in=01",
-        "/mail/search?before=7",
+        "/mail/search?before=0.2a.7",
         "/mail/queue?after=",
         "/mail/queue?after=ff.7",
         "/mail/queue?after=00000000000000FF.7",
@@ -253,7 +263,7 @@ fn redirects_never_leave_our_pages() {
     let many = "/mail/login?next=".repeat(200);
     assert_eq!(page_of(&many), Some(WebPage::Login(home)));
     for good in [
-        "/mail/box/1?before=7",
+        "/mail/box/1?before=0.2a.7",
         "/mail/box/1/7",
         "/mail/search?q=a%0D%0Ab",
         "/mail/compose?reply=1.7",
@@ -266,11 +276,16 @@ fn key() -> impl Strategy<Value = MessageKey> {
     (1..=u32::MAX, 1..=u32::MAX).prop_map(|(mailbox, uid)| MessageKey { mailbox, uid })
 }
 
+fn place() -> impl Strategy<Value = ListPlace> {
+    (any::<u32>(), any::<u64>(), 1..=u32::MAX)
+        .prop_map(|(date, guid, uid)| ListPlace(DatePlace { date, guid, uid }))
+}
+
 fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
     let range = prop_oneof![
         Just(ListRange::Newest),
-        (1..=u32::MAX).prop_map(ListRange::Before),
-        (1..=u32::MAX).prop_map(ListRange::After),
+        place().prop_map(ListRange::Before),
+        place().prop_map(ListRange::After),
     ];
     let start = prop_oneof![
         Just(ComposeStart::New),
@@ -295,8 +310,11 @@ fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
                 WebPage::Message(PermanentId { conversation, guid }, list)
             }
         ),
-        (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(
-            |(words, mailbox, before)| WebPage::Search { words: words.into(), mailbox, before }
+        (".{0,40}", option::of(1..=u32::MAX), option::of((1..=u32::MAX, place()))).prop_map(
+            |(words, mailbox, before)| {
+                let before = before.map(|(mailbox, place)| SearchPlace { mailbox, place });
+                WebPage::Search { words: words.into(), mailbox, before }
+            }
         ),
         (key(), any::<u16>(), 0..7_u8).prop_map(|(key, part, which)| match which {
             0 => WebPage::Read(key),

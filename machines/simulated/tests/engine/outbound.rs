@@ -283,16 +283,19 @@ fn a_message_interrupted_by_a_stop_is_sent_after_the_restart() {
 
 /// Sends a message by the webmail to one local recipient and two remote ones.
 fn compose_remote(ada: &mut Browser, room: &mut Room) -> String {
-    let token = ada.get(room, "/mail/compose").token();
     let people = "Bob <bob@far.test>, grace@barepost.test";
-    let form = [
+    compose(ada, room, &[("to", people), ("bcc", "carol@far.test")])
+}
+
+fn compose(ada: &mut Browser, room: &mut Room, recipients: &[(&str, &str)]) -> String {
+    let token = ada.get(room, "/mail/compose").token();
+    let mut form = vec![
         ("token", token.as_str()),
-        ("to", people),
-        ("bcc", "carol@far.test"),
         ("subject", "Away"),
         ("text", "It computes."),
         ("do", "send"),
     ];
+    form.extend(recipients);
     ada.post(room, "/mail/compose", &form).text()
 }
 
@@ -321,7 +324,8 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
         );
         let page = ada.get(&mut room, "/mail/box/7").text();
         assert!(
-            page.contains("<span class=\"subject\">Away</span>") && page.contains("Sending…"),
+            page.contains("<span class=\"subject\">Away</span>")
+                && page.contains("Waiting to be sent"),
             "{page}"
         );
         let page = ada.get(&mut room, "/mail/compose?draft=7.1");
@@ -404,6 +408,54 @@ fn the_sender_cancels_a_message_in_the_outbox() {
     assert_eq!(world.inbox(&mut room, "ada").len(), 0, "no report");
     let page = ada.get(&mut room, "/mail/box/3").text();
     assert!(page.contains("<span class=\"subject\">Away</span>"), "{page}");
+}
+
+#[test]
+fn canceling_stops_all_entries_of_a_message() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) =
+        serving_pages(726, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    ada.hold(&mut room, "0");
+    let many: Vec<String> = (0..20).map(|number| format!("user{number}@far.test")).collect();
+    let many = many.join(", ");
+    // The last message has the same octets as the second, except for the fields with its time.
+    for to in ["bob@far.test", &many, &many] {
+        compose(&mut ada, &mut room, &[("to", to)]);
+        world.pass(&mut room, 15);
+    }
+    let rows = |ada: &mut Browser, room: &mut Room| {
+        let list = ada.get(room, "/mail/box/7").text();
+        list.matches("Waiting to be sent").count()
+    };
+    assert_eq!(rows(&mut ada, &mut room), 7, "8, 8 and 4 recipients have an entry each");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    // The third entry of the second message.
+    let page = ada.get(&mut room, "/mail/box/7/4").text();
+    assert!(page.contains("name=\"key\" value=\"7.4\""), "{page}");
+    let form = [("token", &*token), ("here", "/mail/box/7"), ("do", "cancel"), ("key", "7.4")];
+    let page = ada.post(&mut room, "/mail/act", &form).text();
+    assert!(page.contains("Sending canceled."), "{page}");
+    assert_eq!(rows(&mut ada, &mut room), 4);
+    // Entries of a message without an identifier are no conversation.
+    let recipients: Vec<&str> = many.split(", ").collect();
+    let nameless = b"From: ada@barepost.test\r\nMessage-ID: \r\nSubject: Away\r\n\r\nHello\r\n";
+    ada.hang_up(&mut room);
+    world.submit(&mut room, &recipients, nameless);
+    world.pass(&mut room, 15);
+    assert_eq!(rows(&mut ada, &mut room), 7);
+    let cancel = [("token", &*token), ("here", "/mail/box/7"), ("do", "cancel"), ("key", "7.9")];
+    let page = ada.post(&mut room, "/mail/act", &cancel).text();
+    assert!(page.contains("Sending canceled."), "{page}");
+    assert_eq!(rows(&mut ada, &mut room), 4);
+    let again = ada.post(&mut room, "/mail/act", &form).text();
+    assert!(again.contains("Nothing was changed: this row is no longer waiting."), "{again}");
+    ada.hang_up(&mut room);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 7200);
+    let reached: usize = world.peer.taken.iter().map(|taken| taken.to.len()).sum();
+    assert_eq!(reached, 21);
 }
 
 #[test]

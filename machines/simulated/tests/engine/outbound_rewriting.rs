@@ -12,6 +12,7 @@ use super::relay::{MESSAGE, Mood, is_whole, serving, serving_on, serving_signed}
 use super::room::DISK_BYTES;
 use super::room::tls_stream::Trust;
 use super::signing::{BOTH, keys, verdicts};
+use super::webmail::{Browser, between};
 
 /// A message with a line of 6,000 bytes.
 fn long() -> Vec<u8> {
@@ -94,6 +95,38 @@ fn signed_parts_are_returned_if_a_host_takes_only_ascii() {
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!((inbox.len(), world.peer.taken.len(), room.engines.queue_entries()), (1, 0, 0));
     assert!(inbox[0].contains("Status: 5.6.3\r\n"), "{inbox:?}");
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn canceling_stops_entries_that_were_written_anew() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = serving_signed(1_526, Mood::RefusesForNow, &trust, keys());
+    let all: Vec<String> = (0..20).map(|number| format!("user{number}@far.test")).collect();
+    let all: Vec<&str> = all.iter().map(|address| &**address).collect();
+    world.submit(&mut room, &all, MESSAGE);
+    world.pass(&mut room, 60);
+    let entries = room.engines.queue_entries();
+    assert_eq!(entries, 3, "8, 8 and 4 recipients");
+    world.peer.mood = Mood::Tells;
+    world.until(&mut room, "an entry is written anew", |_, room| {
+        room.engines.queue_entries() > entries
+    });
+    world.peer.mood = Mood::RefusesForNow;
+    world.pass(&mut room, 60);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let list = ada.get(&mut room, "/mail/box/7").text();
+    let key = between(&list, "name=\"key\" value=\"", "\"").expect("a row");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [("token", &*token), ("here", "/mail/box/7"), ("do", "cancel"), ("key", key)];
+    let page = ada.post(&mut room, "/mail/act", &form).text();
+    assert!(page.contains("Sending canceled.") && page.contains("No messages."), "{page}");
+    ada.hang_up(&mut room);
+    let taken = world.peer.taken.len();
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 7200);
+    assert_eq!((world.peer.taken.len(), room.engines.queue_entries()), (taken, 0));
     room.until_nothing_is_in_use();
 }
 

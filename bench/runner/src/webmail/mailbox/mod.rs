@@ -99,13 +99,23 @@ impl MailboxAction {
     }
 
     /// The requests of the browser, for each repetition.
-    fn questions(self, reader: &Reader, messages: usize) -> Vec<Vec<Question>> {
+    fn questions(
+        self,
+        reader: &mut Reader,
+        messages: usize,
+    ) -> Result<Vec<Vec<Question>>, Failure> {
         let page = |target: String| Question::get(target, "Notes on the engine");
         let same = match self {
             MailboxAction::Newest => page("/mail/box/1".into()),
-            MailboxAction::Middle => page(format!("/mail/box/1?before={}", messages / 2)),
-            MailboxAction::MiddleUpwards => page(format!("/mail/box/1?after={}", messages / 2)),
-            MailboxAction::Oldest => page(format!("/mail/box/1?before={}", FIFTY + 1)),
+            MailboxAction::Middle => {
+                page(format!("/mail/box/1?before={}", reader.place(messages / 2)?))
+            }
+            MailboxAction::MiddleUpwards => {
+                page(format!("/mail/box/1?after={}", reader.place(messages / 2)?))
+            }
+            MailboxAction::Oldest => {
+                page(format!("/mail/box/1?before={}", reader.place(FIFTY + 1)?))
+            }
             MailboxAction::ReadNewest => reader.message(messages),
             MailboxAction::ReadOldest => reader.message(1),
             MailboxAction::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
@@ -115,12 +125,12 @@ impl MailboxAction {
             MailboxAction::Star => reader.act(&[("star", &key(messages / 2))]),
             MailboxAction::Archive => {
                 let first = (messages - TIMES) / 2;
-                return (0..TIMES)
+                return Ok((0..TIMES)
                     .map(|time| vec![reader.act(&[("do", "archive"), ("key", &key(first + time))])])
-                    .collect();
+                    .collect());
             }
         };
-        vec![vec![same]; TIMES]
+        Ok(vec![vec![same]; TIMES])
     }
 }
 
@@ -186,7 +196,7 @@ fn measure(repository: &Repository, place: &Place, stop: &Stop) -> Result<All, F
         {
             refuse_if_stopped(stop)?;
             let mut reader = target.log_in(&mailboxes::inbox(messages))?;
-            let questions = action.questions(&reader, messages);
+            let questions = action.questions(&mut reader, messages)?;
             std::thread::sleep(SETTLE);
             let taken =
                 target.repeat((action, messages), &mut reader.browser, &questions, &profiler)?;
