@@ -42,6 +42,9 @@ pub struct HandlerRequest<'a> {
     pub content_type: Option<&'a str>,
     /// The origin of the page that made the request (the Fetch Standard).
     pub origin: Option<&'a str>,
+    /// What the browser wants the reply for, if it says so: `document`, `image` and so on (Fetch
+    /// Metadata Request Headers).
+    pub sec_fetch_dest: Option<&'a str>,
     /// The relation of that origin to our origin, if the browser sends it (Fetch Metadata Request
     /// Headers).
     pub sec_fetch_site: Option<&'a str>,
@@ -52,11 +55,12 @@ pub struct HandlerRequest<'a> {
 }
 
 /// The header fields that a [`HandlerRequest`] has, in the order of [`QueuedRequest::values`].
-const FIELDS: [FieldName; 6] = [
+const FIELDS: [FieldName; 7] = [
     FieldName::Authorization,
     FieldName::Cookie,
     FieldName::ContentType,
     FieldName::Origin,
+    FieldName::SecFetchDest,
     FieldName::SecFetchSite,
     FieldName::UserAgent,
 ];
@@ -106,8 +110,15 @@ impl QueuedRequest {
     }
 
     pub(crate) fn question(&self, body: Announced) -> HandlerRequest<'_> {
-        let [authorization, cookie, content_type, origin, sec_fetch_site, user_agent] =
-            self.values.each_ref().map(Option::as_deref);
+        let [
+            authorization,
+            cookie,
+            content_type,
+            origin,
+            sec_fetch_dest,
+            sec_fetch_site,
+            user_agent,
+        ] = self.values.each_ref().map(Option::as_deref);
         HandlerRequest {
             method: self.method,
             path: &self.path,
@@ -117,6 +128,7 @@ impl QueuedRequest {
             cookie,
             content_type,
             origin,
+            sec_fetch_dest,
             sec_fetch_site,
             user_agent,
             body,

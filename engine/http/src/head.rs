@@ -91,6 +91,7 @@ pub(crate) enum FieldName {
     IfUnmodifiedSince,
     Origin,
     Range,
+    SecFetchDest,
     SecFetchSite,
     TransferEncoding,
     UserAgent,
@@ -117,6 +118,7 @@ impl FieldName {
             ],
             14 => &[
                 (b"content-length", FieldName::ContentLength),
+                (b"sec-fetch-dest", FieldName::SecFetchDest),
                 (b"sec-fetch-site", FieldName::SecFetchSite),
             ],
             15 => &[(b"accept-encoding", FieldName::AcceptEncoding)],

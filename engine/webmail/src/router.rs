@@ -6,6 +6,9 @@
 //! Invariants:
 //! - No page is served in plaintext: the client is redirected to the same address over TLS.
 //! - A form must come from a page of the webmail, as far as the browser sends the form's origin.
+//! - A page is shown, framed, downloaded or fetched by our script. It is never an image, a style or
+//!   a font, as far as the browser says what it wants. So a message that may load images cannot
+//!   open pages with the cookie of its reader, although its frame has our origin.
 //! - A body is admitted only for a client with a valid session, or as a small login form. A message
 //!   upload is also admitted without a valid session, but then only its text is kept.
 
@@ -121,6 +124,7 @@ pub fn asked(
     };
     Err(match (route, ticket_of(question)) {
         (Route::Get(WebPage::Asset(asset)), _) => Dispatch::Reply(asset.reply()),
+        (Route::Get(_), _) if is_for_subresource(question) => Dispatch::Reply(answer::not_found()),
         (Route::Get(WebPage::Login(next)), None) => {
             Dispatch::Reply(login_page(host, "", &next, None, ""))
         }
@@ -277,6 +281,12 @@ fn is_from_our_page(question: &HandlerRequest<'_>) -> bool {
     let is_same_origin =
         question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));
     is_same_site && is_same_origin
+}
+
+/// Whether the browser wants a part of a page or of a message: an image, a style and so on (Fetch
+/// Metadata).
+fn is_for_subresource(question: &HandlerRequest<'_>) -> bool {
+    question.sec_fetch_dest.is_some_and(|wanted| !matches!(wanted, "document" | "iframe" | "empty"))
 }
 
 /// The reply that redirects a client to the login page.

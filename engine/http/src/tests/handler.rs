@@ -50,6 +50,7 @@ fn a_handler_gets_the_request_and_its_fields() {
             "cookie: b=2",
             "Content-Type: text/plain",
             "Origin: https://web.test",
+            "Sec-Fetch-Dest: document",
             "Sec-Fetch-Site: same-origin",
             "User-Agent: test/1",
             "Accept: */*",
@@ -61,6 +62,7 @@ fn a_handler_gets_the_request_and_its_fields() {
         ("cookie", "a=1; b=2"),
         ("content-type", "text/plain"),
         ("origin", "https://web.test"),
+        ("sec-fetch-dest", "document"),
         ("sec-fetch-site", "same-origin"),
         ("user-agent", "test/1"),
     ];

@@ -276,6 +276,7 @@ impl ReceivedRequest {
             ("cookie", question.cookie),
             ("content-type", question.content_type),
             ("origin", question.origin),
+            ("sec-fetch-dest", question.sec_fetch_dest),
             ("sec-fetch-site", question.sec_fetch_site),
             ("user-agent", question.user_agent),
         ];

@@ -405,6 +405,30 @@ fn html_is_sandboxed_and_remote_content_blocked() {
 }
 
 #[test]
+fn a_page_is_not_sent_as_an_image_or_a_style() {
+    let (mut room, trust) = serving(4);
+    let message = b"From: x@example.org\r\nSubject: Offer\r\n\r\nIt computes.\r\n";
+    assert!(room.deliver("ada@barepost.test", message).starts_with("250"));
+    let mut browser = Browser::new(&trust);
+    browser.log_in(&mut room, "ada", "lovelace");
+    let mut ask = |room: &mut _, path, wanted: &str| {
+        let more = format!("Sec-Fetch-Dest: {wanted}\r\n");
+        browser.ask(room, "GET", path, &more, b"").status
+    };
+    for wanted in ["image", "style", "font", "script", "object", "video", ""] {
+        for path in ["/mail/box/1/1", "/mail/box/1", "/mail/download/1.1"] {
+            assert_eq!(ask(&mut room, path, wanted), 404, "{path} as {wanted}");
+        }
+    }
+    for wanted in ["document", "iframe", "empty"] {
+        assert_eq!(ask(&mut room, "/mail/box/1", wanted), 200, "{wanted}");
+    }
+    let style = webmail::Asset::Style.to_string();
+    assert_eq!(ask(&mut room, &style, "style"), 200, "a part of every page");
+    assert!(browser.get(&mut room, "/mail/box/1").text().contains("row unread"));
+}
+
+#[test]
 fn a_message_goes_to_its_local_recipients_and_to_sent() {
     let (mut room, trust) = serving(5);
     let mut ada = Browser::new(&trust);
