@@ -6,6 +6,7 @@ recommends for tests (`remote.prefs.recommended`) stay off, because they prevent
 Source: https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -13,7 +14,7 @@ import signal
 import socket
 
 from processes import Process, program, until
-from webdriver import ANSWER_SECONDS, ELEMENT, START_SECONDS
+from webdriver import ANSWER_SECONDS, ELEMENT, START_SECONDS, key_actions, wheel_actions
 
 # With these preferences Firefox contacts no host by itself. For pages it has the default preferences of users.
 PREFERENCES = {
@@ -97,6 +98,20 @@ class Firefox:
     def windows(self):
         return self.command("GetWindowHandles")
 
+    def window(self):
+        return self.command("GetWindowHandle")
+
+    def show(self, window):
+        """Turns to another window."""
+        self.command("SwitchToWindow", handle=window)
+
+    def close_window(self):
+        self.command("CloseWindow")
+
+    def printed(self):
+        """The page as a PDF."""
+        return base64.b64decode(self.command("Print"))
+
     def run(self, script, *arguments):
         """Runs a script in the page. Returns the value of its `return`."""
         return self.command("ExecuteScript", script=script, args=list(arguments))
@@ -107,6 +122,14 @@ class Firefox:
     def click(self, css):
         """Clicks on an element, as a person does."""
         self.command("ElementClick", id=self._one(css))
+
+    def press(self, *keys):
+        """Presses keys in turn; some have names."""
+        self.command("PerformActions", actions=key_actions(keys))
+
+    def wheel(self, x, y, pixels):
+        """Turns the wheel over a point of the window."""
+        self.command("PerformActions", actions=wheel_actions(x, y, pixels))
 
     def enter(self, css):
         """Enters a frame."""

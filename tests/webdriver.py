@@ -181,6 +181,20 @@ class Browser:
     def windows(self):
         return self.command("GET", "window/handles")
 
+    def window(self):
+        return self.command("GET", "window")
+
+    def show(self, window):
+        """Turns to another window."""
+        self.command("POST", "window", handle=window)
+
+    def close_window(self):
+        self.command("DELETE", "window")
+
+    def printed(self):
+        """The page as a PDF."""
+        return base64.b64decode(self.devtools("Page.printToPDF")["data"])
+
     # Elements.
 
     def all(self, selector):
@@ -238,12 +252,11 @@ class Browser:
 
     def press(self, *keys):
         """Presses keys in turn; some have names. Keys joined by `+` are held together."""
-        actions = []
-        for key in keys:
-            held = [NAMED_KEYS.get(one, one) for one in (key.split("+") if len(key) > 1 else [key])]
-            actions += [{"type": "keyDown", "value": one} for one in held]
-            actions += [{"type": "keyUp", "value": one} for one in reversed(held)]
-        self.command("POST", "actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
+        self.command("POST", "actions", actions=key_actions(keys))
+
+    def wheel(self, x, y, pixels):
+        """Turns the wheel over a point of the window."""
+        self.command("POST", "actions", actions=wheel_actions(x, y, pixels))
 
     def follow(self, selector):
         """Clicks on an element that leads to another page, and waits until this page is left."""
@@ -279,6 +292,22 @@ class Browser:
 
         until(is_whole, ANSWER_SECONDS, f"{name} is downloaded")
         return path.read_bytes()
+
+
+def key_actions(keys):
+    """The actions that press keys in turn (W3C WebDriver 17.4.2)."""
+    actions = []
+    for key in keys:
+        held = [NAMED_KEYS.get(one, one) for one in (key.split("+") if len(key) > 1 else [key])]
+        actions += [{"type": "keyDown", "value": one} for one in held]
+        actions += [{"type": "keyUp", "value": one} for one in reversed(held)]
+    return [{"type": "key", "id": "keyboard", "actions": actions}]
+
+
+def wheel_actions(x, y, pixels):
+    """The action that turns the wheel over a point of the window (W3C WebDriver 17.4.4)."""
+    turn = {"type": "scroll", "x": x, "y": y, "deltaX": 0, "deltaY": pixels, "origin": "viewport"}
+    return [{"type": "wheel", "id": "wheel", "actions": [turn]}]
 
 
 def named(text):

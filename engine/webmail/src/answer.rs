@@ -3,8 +3,10 @@
 //!
 //! Invariants:
 //! - Our pages run no inline code, load nothing from other sites, and cannot be framed.
-//! - A part of a message never has the origin of our pages. It is a download, or a document in a
-//!   sandbox.
+//! - A part of a message is a download, or a document in a sandbox without scripts and forms. The
+//!   document in a frame has our origin, so that the script of the page can measure it. But nothing
+//!   in it can use that origin: it runs no code, loads nothing from our host, and navigates no
+//!   window but its own and those that it opens. Alone in a window it may do no more.
 //! - No cache may store a part of an account's mail.
 //! - A page of another site cannot get a handle of our windows, and cannot load our replies as
 //!   images or scripts. A document in a sandbox has no opener policy, since browsers would refuse
@@ -28,6 +30,7 @@ use store::Refusal;
 use crate::address::with_flash;
 use crate::login::LoginPage;
 use crate::refused::RefusedPage;
+use crate::remote_content::RemoteContent;
 use crate::ticket::clear_cookie;
 use crate::{Destination, WebPage};
 
@@ -40,12 +43,13 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'sel
 
 /// The policy of a message's HTML in our frame. Its links open a new window. Its images are
 /// attachments of the message, which are inlined as `data:`.
-const MESSAGE_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+const MESSAGE_POLICY: &str = "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of a message's HTML after the reader has asked for remote content. It may load only
-/// images, fonts and styles.
-const MESSAGE_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
+/// images, fonts and styles. A policy cannot name all hosts but ours: `router` refuses to send a
+/// page as an image.
+const MESSAGE_POLICY_LOADED: &str = "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
                                     img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of all other replies.
@@ -62,17 +66,14 @@ pub(crate) enum Title {
         length: Option<u64>,
     },
     /// The HTML of a message, which is shown in a sandbox.
-    Html {
-        /// Whether the HTML may load remote content.
-        is_loaded: bool,
-    },
+    Html(RemoteContent),
 }
 
 impl Title {
     pub(crate) fn media_type(&self) -> &'static str {
         match self {
             Title::File { media_type, .. } => media_type,
-            Title::Html { .. } => "text/html; charset=utf-8",
+            Title::Html(_) => "text/html; charset=utf-8",
         }
     }
 }
@@ -208,12 +209,15 @@ fn titled(title: &Title, reply: Reply) -> Reply {
         Title::File { name, .. } => reply
             .with(ReplyField::ContentDisposition, &disposition(name))
             .with(ReplyField::ContentSecurityPolicy, NOTHING_POLICY),
-        Title::Html { is_loaded } => reply
+        Title::Html(remote_content) => reply
             .with(ReplyField::ReferrerPolicy, "no-referrer")
             .with(ReplyField::XDnsPrefetchControl, "off")
             .with(
                 ReplyField::ContentSecurityPolicy,
-                if *is_loaded { MESSAGE_POLICY_LOADED } else { MESSAGE_POLICY },
+                match remote_content {
+                    RemoteContent::Blocked => MESSAGE_POLICY,
+                    RemoteContent::Loaded => MESSAGE_POLICY_LOADED,
+                },
             ),
     }
 }

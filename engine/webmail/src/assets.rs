@@ -12,10 +12,19 @@ use http::{Reply, ReplyField, Status};
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../static/style.css");
 
-/// The script of all pages. Browsers get one file, made of several source files.
-pub const SCRIPT: &str = concat!(
+/// The script of all pages. Browsers get one file, made of several source files, without their
+/// comments.
+pub const SCRIPT: &str = text_of(WITHOUT_COMMENTS);
+
+/// The bytes of the script. A first pass finds their number.
+const WITHOUT_COMMENTS: &[u8] =
+    &without_comments::<{ without_comments::<0>(SOURCES.as_bytes()).1 }>(SOURCES.as_bytes()).0;
+
+/// The source files of the script, in their order.
+const SOURCES: &str = concat!(
     include_str!("../static/pages.js"),
     include_str!("../static/keys.js"),
+    include_str!("../static/frames.js"),
     include_str!("../static/writing.js"),
     include_str!("../static/holding.js"),
     include_str!("../static/news.js")
@@ -82,6 +91,63 @@ impl fmt::Display for Asset {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "/mail/{}?v={}", self.name(), self.version())
     }
+}
+
+/// Whole lines of UTF-8, which are UTF-8.
+const fn text_of(lines: &'static [u8]) -> &'static str {
+    match core::str::from_utf8(lines) {
+        Ok(text) => text,
+        Err(_) => unreachable!(),
+    }
+}
+
+/// The lines of a script that are not comments, and their length in bytes. The result has as many
+/// of the bytes as fit. A comment is one or more whole lines, from `//` or from `/**` to `*/`.
+const fn without_comments<const BYTES: usize>(script: &[u8]) -> ([u8; BYTES], usize) {
+    let (mut kept, mut length) = ([0; BYTES], 0);
+    let (mut rest, mut is_comment) = (script, false);
+    while let Some((line, behind)) = split_line(rest) {
+        rest = behind;
+        let text = line.trim_ascii();
+        let is_begun = matches!(text, [b'/', b'*', b'*', ..]);
+        let is_ended = matches!(text, [.., b'*', b'/']);
+        let is_dropped = is_comment || is_begun && is_ended || matches!(text, [b'/', b'/', ..]);
+        // A line that begins with a short comment has code behind it.
+        is_comment = (is_comment || is_begun && !has_end(text)) && !is_ended;
+        let mut bytes = if is_dropped || is_comment { &[] } else { line };
+        while let [first, others @ ..] = bytes {
+            if let Some((_, [place, ..])) = kept.split_at_mut_checked(length) {
+                *place = *first;
+            }
+            length += 1;
+            bytes = others;
+        }
+    }
+    (kept, length)
+}
+
+/// The first line with its line end, and the rest.
+const fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut rest, mut length) = (text, 0);
+    while let [first, others @ ..] = rest {
+        length += 1;
+        rest = others;
+        if *first == b'\n' {
+            break;
+        }
+    }
+    if length == 0 { None } else { text.split_at_checked(length) }
+}
+
+/// Whether a comment ends in the line.
+const fn has_end(mut line: &[u8]) -> bool {
+    while let [first, others @ ..] = line {
+        if let (b'*', [b'/', ..]) = (*first, others) {
+            return true;
+        }
+        line = others;
+    }
+    false
 }
 
 /// The FNV-1a digest, which can be computed at compile time. No attacker chooses the input, so it

@@ -58,6 +58,7 @@ use store::{MailboxId, NoteChange, Outcome, Refusal};
 use crate::context::JobContext;
 use crate::form::FormReader;
 use crate::layout::AuthenticatedClient;
+use crate::remote_content::RemoteContent;
 use crate::step::JobProgress;
 use crate::ticket::FormToken;
 use crate::{ComposeStart, Destination, ListRange, MessageKey, SearchPlace};
@@ -85,7 +86,7 @@ pub(crate) use changes::{Change, Selection};
 pub use conversation::SHOWN_MAX;
 pub(crate) use documents::DocumentKind;
 pub use draft::Draft;
-pub(crate) use html_document::{Extent, RemoteContent};
+pub(crate) use html_document::Extent;
 pub use list::{ROWS_MAX, WALKED_MAX};
 pub(crate) use mailboxes::MailboxChange;
 pub use message_contents::TEXT_BYTES_MAX;
@@ -366,7 +367,7 @@ impl Job {
             Job::Queue(queueing) => queueing.done(client, cx),
             Job::Trust(trusting) => trusting.done(),
             Job::Send(reading) => reading.next(client, cx),
-            Job::Show(showing) => showing.next(client, cx),
+            Job::Show(showing) => showing.next(),
             Job::Export(exporting) => exporting.next(client.account, cx),
             Job::Compose(composing) => composing.done(client, cx),
             Job::Write(writing) => writing.done(client, cx),

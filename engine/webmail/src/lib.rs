@@ -52,6 +52,7 @@ mod list;
 mod listeners;
 mod login;
 mod mailboxes;
+mod message_style;
 mod moments;
 mod news;
 mod numbered;

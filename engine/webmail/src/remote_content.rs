@@ -9,6 +9,16 @@
 
 use crate::inert::is_inert;
 
+/// Whether a document loads remote content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum RemoteContent {
+    /// Remote content is blocked, since it would show the sender that the message was read.
+    #[default]
+    Blocked,
+    /// Remote content is loaded, since the reader has asked for it.
+    Loaded,
+}
+
 /// Whether HTML refers to remote content.
 pub(crate) fn is_in(html: &str) -> bool {
     let mut rest = html;

@@ -26,13 +26,14 @@ use crate::flash::{FlashMessage, UndoAction};
 use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{
-    Change, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, RemoteContent, Secrets,
-    Selection, SettingsJob, TrustChange, UploadPiece,
+    Change, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, Secrets, Selection,
+    SettingsJob, TrustChange, UploadPiece,
 };
 use crate::layout::AuthenticatedClient;
 use crate::login::login_page_with;
 use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
+use crate::remote_content::RemoteContent;
 use crate::sessions::{Digest, SessionLookup, WebSessions};
 use crate::{Destination, ListRange, PostAction, Route, SessionTicket, WebPage};
 use outbound::{QueueQuery, Which};

@@ -173,7 +173,8 @@ fn html_of_a_message_is_in_a_sandboxed_frame() {
     assert_eq!(frames.len(), 2);
     for frame in frames.iter().map(|frame| frame.value()) {
         let sandbox: Vec<&str> = frame.attr("sandbox").expect("a sandbox").split(' ').collect();
-        assert_eq!(sandbox, ["allow-popups", "allow-popups-to-escape-sandbox"]);
+        let allowed = ["allow-same-origin", "allow-popups", "allow-popups-to-escape-sandbox"];
+        assert_eq!(sandbox, allowed);
         let others = (frame.attr("srcdoc"), frame.attr("referrerpolicy"));
         assert_eq!(others, (None, Some("no-referrer")));
     }

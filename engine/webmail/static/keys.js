@@ -135,9 +135,10 @@ function answer(how) {
   }
 }
 
-/** Whether the element is a field that takes typed keys. @param {EventTarget | null} target */
+/** Whether the element, of this page or of a message in a frame, is a field that takes typed keys. @param {EventTarget | null} target */
 function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])"));
+  const field = /** @type {HTMLElement} */ (target);
+  return "matches" in field && (field.isContentEditable || field.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])"));
 }
 
 /** Whether single-key shortcuts are on. */
@@ -208,7 +209,8 @@ function offerHelp() {
   find("details.account form")?.before(button);
 }
 
-document.addEventListener("keydown", event => {
+/** Handles a key that was pressed in the page, or in a message in a frame. @param {KeyboardEvent} event */
+function keyPressed(event) {
   if (event.defaultPrevented || event.isComposing || find("dialog[open]")) {
     return;
   }
@@ -235,8 +237,9 @@ document.addEventListener("keydown", event => {
     event.preventDefault();
     to ? void go(to[0]) : key?.[1]();
   }
-});
+}
 
+document.addEventListener("keydown", keyPressed);
 listeners.push(remember);
 remember();
 offerHelp();

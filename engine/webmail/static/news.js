@@ -120,4 +120,6 @@ function listen() {
   });
 }
 
-listen();
+if (!isPaper) {
+  listen();
+}

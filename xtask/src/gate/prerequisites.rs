@@ -31,7 +31,7 @@ const ACCESS: &str = "tests/webmail_access.py";
 const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
     ("chromium", "chromium", BROWSING),
     ("chromedriver", "chromium-driver", BROWSING),
-    ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py"]),
+    ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py", "tests/webmail.py"]),
     ("testssl", "testssl.sh", &[checkers::SCRIPT]),
 ];
 /// The scripts that use Chromium.

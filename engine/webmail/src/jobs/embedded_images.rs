@@ -1,9 +1,8 @@
 //! Embedded images: images of a message that its HTML refers to by `cid:`.
 //!
-//! The images are written into the document as `data:` addresses. Addresses on our host would not
-//! work: the sandboxed document has no origin, so a browser does not send our `SameSite` cookie
-//! with its requests. Addresses that need no cookie would give mail to anyone with the address.
-//! So the document's policy names no host, not even ours, and the document loads nothing.
+//! The images are written into the document as `data:` addresses. With addresses on our host, the
+//! document would have to load something from our host with the cookie of its reader, and then it
+//! could load any page. So its policy names no host, not even ours, and it loads nothing.
 //!
 //! Invariants:
 //! - Only a type in [`TYPES`] and the base64 of the image are written. No other text from the

@@ -23,7 +23,8 @@ use store::{AccountId, Body, Refusal};
 use crate::answer::Title;
 use crate::context::JobContext;
 use crate::inert::Inert;
-use crate::layout::AuthenticatedClient;
+use crate::message_style;
+use crate::remote_content::RemoteContent;
 use crate::step::{JobProgress, why};
 use crate::stream::{PIECE_BYTES, StreamStage};
 use crate::{MessageKey, answer};
@@ -35,22 +36,6 @@ use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// A beginning with at most this many bytes, including its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
-
-/// The text at the end of each document, which makes links open in new windows. The frame could not
-/// show the targets of links, since the page around the frame forbids frames of other sites. The
-/// text is at the end, since a document must begin with its doctype for browsers to use standards
-/// mode.
-const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
-
-/// Whether the document loads remote content.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum RemoteContent {
-    /// Remote content is blocked, since it would show the sender that the message was read.
-    #[default]
-    Blocked,
-    /// Remote content is loaded, since the reader has asked for it.
-    Loaded,
-}
 
 /// The part of the HTML that is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +69,7 @@ impl Extent {
 pub(crate) struct HtmlJob {
     pieces: Pieces,
     part: usize,
+    /// Once the header was read: `Loaded` if the reader trusts the author.
     remote_content: RemoteContent,
     extent: Extent,
     stage: Stage,
@@ -120,6 +106,8 @@ struct HtmlDocument {
     /// The output of `inert`.
     harmless: String,
     embedder: ImageEmbedder,
+    /// The text after the HTML.
+    end: [&'static str; 2],
     /// The range of octets of the current image that are not read yet.
     image: Option<Range<u32>>,
 }
@@ -157,7 +145,10 @@ impl HtmlJob {
         let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
             return JobProgress::Waiting;
         };
-        match self.next_octet(octets) {
+        let is_trusted = |author: &str, verified: &VerifiedAuthor| {
+            is_trusted(cx.store().account(account).as_ref(), author, verified)
+        };
+        match self.next_octet(octets, is_trusted) {
             Some(offset) => self.pieces.ask(offset, account, under_way, cx),
             None => JobProgress::Waiting,
         }
@@ -165,13 +156,22 @@ impl HtmlJob {
 
     /// Processes the octets that have arrived. Returns the offset of the next read. `None`: no read
     /// is needed now, or the document is complete.
-    fn next_octet(&mut self, octets: u32) -> Option<u32> {
+    fn next_octet(
+        &mut self,
+        octets: u32,
+        is_trusted: impl Fn(&str, &VerifiedAuthor) -> bool,
+    ) -> Option<u32> {
         loop {
             match &mut self.stage {
                 Stage::Parts(_, offset) if *offset < octets => return Some(*offset),
                 Stage::Parts(reader, _) => {
                     let structure = core::mem::take(reader).message_ended(&mut self.author);
-                    self.stage = HtmlDocument::of(&structure.parts, self.part, self.extent);
+                    let author = self.author.0.as_deref();
+                    if author.is_some_and(|author| is_trusted(author, &self.verified)) {
+                        self.remote_content = RemoteContent::Loaded;
+                    }
+                    let end = message_style::end(self.remote_content);
+                    self.stage = HtmlDocument::of(&structure.parts, self.part, self.extent, end);
                 }
                 Stage::Document(_) if self.written.len() >= self.extent.piece_bytes() => {
                     return None;
@@ -204,11 +204,7 @@ impl HtmlJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(
-        &mut self,
-        client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
-    ) -> JobProgress {
+    pub(super) fn next(&mut self) -> JobProgress {
         let end = match (self.pieces.refused, &self.stage) {
             (Some(refusal), _) if self.sent == StreamStage::Nothing => {
                 return JobProgress::Reply(answer::refused(refusal, why(refusal)));
@@ -218,22 +214,14 @@ impl HtmlJob {
             (None, Stage::Over) => Some(ReplyEnd::Whole),
             (None, _) => None,
         };
-        let (is_wanted, author, verified) =
-            (self.remote_content == RemoteContent::Loaded, &self.author, &self.verified);
-        self.sent.next(core::mem::take(&mut self.written), end, || {
-            let known = cx.store().account(client.account);
-            let is_trusted = author
-                .0
-                .as_ref()
-                .is_some_and(|author| is_trusted(known.as_ref(), author, verified));
-            Title::Html { is_loaded: is_wanted || is_trusted }
-        })
+        let remote_content = self.remote_content;
+        self.sent.next(core::mem::take(&mut self.written), end, || Title::Html(remote_content))
     }
 }
 
 impl HtmlDocument {
     /// The document for the part with this index, if the part is HTML.
-    fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
+    fn of(parts: &[Part], part: usize, extent: Extent, end: [&'static str; 2]) -> Stage {
         let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else {
             return Stage::Nothing;
         };
@@ -246,6 +234,7 @@ impl HtmlDocument {
             inert: Inert::default(),
             harmless: String::new(),
             embedder: ImageEmbedder::of(parts),
+            end,
             image: None,
         }))
     }
@@ -269,7 +258,7 @@ impl HtmlDocument {
                         self.hand_on_text();
                     }
                     self.inert.text_ended(&mut self.harmless);
-                    self.harmless.push_str(LINKS_OPEN_OUTSIDE);
+                    self.end.iter().for_each(|text| self.harmless.push_str(text));
                     self.embed_images();
                     self.embedder.text_ended();
                     self.write(out);

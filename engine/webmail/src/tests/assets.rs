@@ -13,6 +13,22 @@ fn the_script_is_under_45_kilobytes() {
 }
 
 #[test]
+fn the_script_is_sent_without_its_comments() {
+    let keys = include_str!("../../static/keys.js");
+    assert!(keys.contains("\n/** The time when") && !SCRIPT.contains("The time when"));
+    assert!(!SCRIPT.lines().any(|line| line.trim().starts_with("//")));
+    let begins_with_comment = "/** @type {HTMLElement | null} */ (same";
+    assert!(!SCRIPT.contains("\n *"), "a comment of several lines");
+    for kept in ["let waitsSince = -PATIENCE_MS;\n", begins_with_comment] {
+        assert!(SCRIPT.contains(kept), "{kept}");
+    }
+    assert!(
+        SCRIPT.trim_start().starts_with("const region = ") && SCRIPT.ends_with("\n"),
+        "all files"
+    );
+}
+
+#[test]
 fn address_of_an_asset_names_its_contents() {
     for asset in Asset::ALL {
         let address = asset.to_string();

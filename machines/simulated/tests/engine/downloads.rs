@@ -12,8 +12,9 @@ use super::webmail::{Browser, chunk, head, serving};
 /// The bytes of one attachment. In base64 the attachment is a third longer.
 const FILE_BYTES: usize = 700_000;
 
-/// The last tag of an HTML document that the webmail shows.
-pub(super) const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
+/// The beginning of the text that the webmail adds to the end of an HTML document. Its style
+/// follows.
+const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
 /// The most bytes of a core's memory that a download may hold.
 const HELD_BYTES_MAX: usize = 64 * 1024;
@@ -173,9 +174,15 @@ fn long_html() -> (Vec<u8>, String) {
     );
     (
         message.into_bytes(),
-        html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}"))
-            + LINKS_OPEN_OUTSIDE,
+        html.replace("cid:engine@x", &format!("data:image/png;base64,{picture}")),
     )
+}
+
+/// An HTML document without the text that the webmail has added to its end.
+pub(super) fn without_style(document: &str) -> &str {
+    let (html, end) = document.split_once(LINKS_OPEN_OUTSIDE).expect("links open outside");
+    assert!(end.starts_with("<style>:where(") && end.ends_with("</style>"), "{end}");
+    html
 }
 
 #[test]
@@ -190,7 +197,12 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
             browser.get(&mut room, "/mail/box/1/1").text().contains("href=\"/mail/whole/1.1/1\"")
         );
         let whole = browser.get(&mut room, "/mail/whole/1.1/1");
-        assert!(whole.text() == document, "{} of {} bytes", whole.body.len(), document.len());
+        assert!(
+            without_style(&whole.text()) == document,
+            "{} of {} bytes",
+            whole.body.len(),
+            document.len()
+        );
         assert!(
             whole.field("Content-Security-Policy").starts_with("sandbox ")
                 && !whole.field("Content-Security-Policy").contains("https:")
@@ -202,7 +214,7 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
             .split_once("\">")
             .map(|(one, other)| (one.to_string(), other.to_string()))
             .expect("the page has the picture too");
-        let shown = shown.strip_suffix(LINKS_OPEN_OUTSIDE).expect("links open outside");
+        let shown = without_style(&shown);
         assert!(
             shown_picture == picture
                 && behind.starts_with(shown)

@@ -367,11 +367,13 @@ fn html_is_sandboxed_and_remote_content_blocked() {
     let document = browser.get(&mut room, "/mail/html/1.1/0");
     let policy = document.field("Content-Security-Policy");
     assert!(
-        policy.starts_with("sandbox ")
-            && policy.contains("img-src data:;")
-            && !policy.contains("allow-scripts"),
+        policy
+            .starts_with("sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; ")
+            && policy.contains("default-src 'none'; style-src 'unsafe-inline'; img-src data:;")
+            && policy.ends_with("form-action 'none'; base-uri 'none'; frame-ancestors 'self'"),
         "{policy}"
     );
+    assert!(document.text().contains("<style>:where(img:not([src^=\"data:\""), "blocked images");
     assert!(
         document.text().contains("<!link rel=preconnect") && document.text().contains("alert(1)")
     );
@@ -396,6 +398,7 @@ fn html_is_sandboxed_and_remote_content_blocked() {
     assert!(!shown.text().contains("Remote images are blocked"));
     let document = browser.get(&mut room, "/mail/html/1.1/0");
     assert!(document.field("Content-Security-Policy").contains("img-src https:"));
+    assert!(!document.text().contains("<style>:where(img:not([src^="), "no image is blocked");
     assert!(document.text().contains("<!link rel=preconnect"));
     let whole = browser.get(&mut room, "/mail/whole/1.1/0");
     assert!(

@@ -1,0 +1,185 @@
+// The frames with the HTML of messages: each is as tall as its document, follows the theme, and
+// passes its keys on to the page.
+//
+// The document has the origin of the page, but its sandbox runs no script (see `answer.rs`). So
+// this script can read and change it, and it can do nothing by itself.
+//
+// Invariants:
+// - A document may shadow the properties of `document` and of its forms by the names of elements.
+//   So its elements are found with a method of the prototype, and forms are left alone.
+// - Nothing of the document becomes an element of the page.
+// - A document that grows with its frame does not grow without end. @ts-check
+
+/** The smallest scale at which a wide document is shown. A wider one scrolls sideways. */
+const SCALE_MIN = 0.5;
+
+/** The number of times that a frame may grow after its width, its images or its reader changed something. */
+const GROWTHS_MAX = 3;
+
+/** The maximum number of elements whose colours are examined. */
+const COLOURED_MAX = 3000;
+
+/** Quotations. A quotation without a mark ends the element around it: others are set off for show. */
+const QUOTES = ".gmail_quote, .yahoo_quoted, blockquote[type=cite], blockquote[class*=quote], blockquote:last-child";
+
+/** The number of characters from which a quotation is folded. */
+const QUOTE_LONG = 160;
+
+/** The colours that count as none: our ink and black on white. A browser writes them like this. */
+const INKS = ["rgb(24, 32, 44)", "rgb(0, 0, 0)"];
+const PAPERS = ["rgba(0, 0, 0, 0)", "rgb(255, 255, 255)"];
+
+/** Whether the page is for printing. */
+const isPaper = document.body.matches(".paper");
+
+/** @typedef {{ frame: HTMLIFrameElement, root: HTMLElement, button: HTMLElement, takesTheme: boolean }} Framed */
+
+/** The prepared frames of the page. @type {Framed[]} */
+let framed = [];
+
+/** The elements of a frame's document. @param {HTMLIFrameElement} frame @param {string} selector @returns {HTMLElement[]} */
+function within(frame, selector) {
+  const page = frame.contentDocument;
+  return page ? [.../** @type {NodeListOf<HTMLElement>} */ (Document.prototype.querySelectorAll.call(page, selector))] : [];
+}
+
+/** Prepares a frame when its document has arrived. @param {HTMLIFrameElement} frame */
+function frameArrived(frame) {
+  const [root] = within(frame, ":root");
+  if (!root || frame.contentWindow?.location.href !== frame.src || framed.some(one => one.root === root)) {
+    return;
+  }
+  for (const box of within(frame, ":root, body")) {
+    // Otherwise a document may be as tall as its frame. In quirks mode it is with the height `auto`.
+    box.style.setProperty("height", "fit-content", "important");
+    box.style.setProperty("min-height", "0", "important");
+  }
+  fitAlways(frame, root);
+  const button = element("button");
+  const one = { frame, root, button, takesTheme: takesTheme(frame) };
+  framed.push(one);
+  if (!isPaper) {
+    foldQuotes(frame);
+    button.className = "shade";
+    button.setAttribute("type", "button");
+    button.addEventListener("click", () => {
+      frame.classList.toggle(one.takesTheme ? "plain" : "inverted");
+      shade(one);
+    });
+    frame.after(button);
+  }
+  frame.classList.toggle("plain", one.takesTheme);
+  shade(one);
+  root.addEventListener("keydown", keyPressed);
+  root.addEventListener("click", event => fragmentFollowed(frame, event));
+}
+
+/** Keeps a frame as tall as its document. @param {HTMLIFrameElement} frame @param {HTMLElement} root */
+function fitAlways(frame, root) {
+  let [width, growths] = [-1, 0];
+  const fit = () => {
+    const isWidth = frame.clientWidth !== width;
+    if (isWidth) {
+      width = frame.clientWidth;
+      growths = 0;
+      root.style.removeProperty("zoom");
+      root.style.setProperty("zoom", String(Math.max(Math.min(width / root.scrollWidth, 1), SCALE_MIN)));
+    }
+    const isWider = root.scrollWidth > (root.clientWidth || width) + 1;
+    const height = Math.ceil(root.getBoundingClientRect().height) + (isWider ? 16 : 0) + frame.offsetHeight - frame.clientHeight;
+    const isTaller = height > Number.parseInt(frame.style.height || "0", 10);
+    if (isWidth || !isTaller || growths++ < GROWTHS_MAX) {
+      frame.style.height = `${height}px`;
+    }
+  };
+  // In the next frame, since a change of the observed size would be an error.
+  const observer = new ResizeObserver(() => requestAnimationFrame(() => {
+    if (frame.isConnected && frame.clientWidth > 0) {
+      fit();
+    }
+  }));
+  root.addEventListener("load", () => (width = -1), true);
+  root.addEventListener("toggle", () => (growths = 0), true);
+  observer.observe(frame);
+  observer.observe(root);
+  fit();
+}
+
+/** Whether a document has no colours of its own. Then it gets those of the page. @param {HTMLIFrameElement} frame */
+function takesTheme(frame) {
+  const all = within(frame, "body, body *:not(style, img, form)");
+  const isOwn = (/** @type {HTMLElement} */ one) => {
+    const { backgroundColor, backgroundImage, color } = getComputedStyle(one);
+    return !PAPERS.includes(backgroundColor) || backgroundImage !== "none" || (!INKS.includes(color) && !one.closest("a"));
+  };
+  if (all.length > COLOURED_MAX || all.some(isOwn)) {
+    return false;
+  }
+  for (const one of all) {
+    one.style.setProperty("color", one.closest("a") ? "var(--link)" : "inherit", "important");
+    one.style.setProperty("background-color", "transparent", "important");
+  }
+  for (const body of within(frame, "body")) {
+    body.style.setProperty("margin", "0", "important");
+  }
+  return true;
+}
+
+/** Gives a frame the colours of the page, or of a sheet of paper. @param {Framed} one */
+function shade({ frame, root, button, takesTheme }) {
+  const { color, colorScheme } = getComputedStyle(frame);
+  const page = getComputedStyle(document.documentElement);
+  const [isPlain, isInverted] = [frame.matches(".plain"), frame.matches(".inverted")];
+  root.style.setProperty("color-scheme", colorScheme);
+  if (takesTheme) {
+    root.style.setProperty("color", color);
+    root.style.setProperty("--link", isPlain ? page.getPropertyValue("--accent") : "#1f5bd0");
+  }
+  for (const image of within(frame, "img, video, [background]:not(form)")) {
+    isInverted ? image.style.setProperty("filter", "invert(1) hue-rotate(180deg)") : image.style.removeProperty("filter");
+  }
+  button.hidden = page.colorScheme !== "dark";
+  button.textContent = isPlain || isInverted ? "Show in light colors" : "Show in dark colors";
+}
+
+/** Folds long quotations behind text. A forwarded message is not folded. @param {HTMLIFrameElement} frame */
+function foldQuotes(frame) {
+  const [body] = within(frame, "body");
+  for (const quote of within(frame, QUOTES)) {
+    const text = quote.textContent ?? "";
+    const before = new Range();
+    before.setStart(body ?? quote, 0);
+    before.setEndBefore(quote);
+    if (quote.matches(`:is(details, form, ${QUOTES}) *`) || text.length < QUOTE_LONG || /^\s*-{5,}/.test(text) || before.toString().trim() === "") {
+      continue;
+    }
+    const above = quote.matches(".moz-cite-prefix + *") ? quote.previousElementSibling : null;
+    const details = element("details", "", element("summary", "Quoted text"));
+    quote.before(details);
+    details.append(above ?? "", quote);
+  }
+}
+
+/** Scrolls to the target of a link within a document. @param {HTMLIFrameElement} frame @param {Event} event */
+function fragmentFollowed(frame, event) {
+  const name = /** @type {Element} */ (event.target).closest("a")?.getAttribute("href") ?? "";
+  if (name.startsWith("#")) {
+    event.preventDefault();
+    within(frame, `[id="${CSS.escape(name.slice(1))}"], a[name="${CSS.escape(name.slice(1))}"]`)[0]?.scrollIntoView();
+  }
+}
+
+function framesArrived() {
+  framed = framed.filter(({ frame }) => frame.isConnected);
+  for (const frame of document.querySelectorAll("iframe")) {
+    frame.addEventListener("load", () => frameArrived(frame));
+    frameArrived(frame);
+  }
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => framed.forEach(shade));
+listeners.push(framesArrived);
+framesArrived();
+if (isPaper) {
+  addEventListener("load", () => requestAnimationFrame(() => print()));
+}
