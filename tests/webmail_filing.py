@@ -109,8 +109,11 @@ class Filing:
         self.open(subject)
         browser = self.browser
         browser.click(".more summary")
+        # The dialog would stay open.
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source="window.print = () => {}")
         browser.click("//a[.='Print']")
         self.assertIn("It computes.", browser.text("body.paper"))
+        self.assertEqual("Print command" in browser.text("body.paper"), not self.scripts)
         self.assertFalse(browser.is_there("nav, form"))
         browser.click("a.back")
         self.assertEqual(browser.text("h1.subject"), subject)

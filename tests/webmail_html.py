@@ -7,13 +7,15 @@ reader's cookie, or navigates the reader's window, neither in its frame nor alon
 Chromium and Firefox show the messages. A part of `webmail.py`.
 """
 
+import re
+import subprocess
 import time
 
 import barepost
 import webdriver
 from mail import DOMAIN, PASSWORD
 from marionette import Firefox
-from processes import until
+from processes import die_with_us, program, until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE, Screen
 from webmail_hostile import FETCHING, RUNNING, Listener
 from webmail_reader import Reader
@@ -34,6 +36,8 @@ return [...document.querySelectorAll("iframe")].map(({ clientHeight, contentDocu
 """
 # The width of the page and of the window.
 WIDTHS = "return [document.documentElement.scrollWidth, innerWidth]"
+# The lines of the printed invoice.
+LINES = 200
 # The time that an attempt has. Without our policies it needs a few tenths of a second.
 SETTLE_SECONDS = 1.5
 # A table like those of most newsletters.
@@ -63,6 +67,9 @@ def answered(number):
 
 class Html(barepost.SharedMachineTest):
     """The tests in one browser."""
+
+    # Whether `print` opens no dialog, which would block all further commands.
+    has_no_dialogs = False
 
     @classmethod
     def setUpClass(cls):
@@ -247,16 +254,52 @@ class Html(barepost.SharedMachineTest):
                     self.browser.close_window()
                     self.browser.show(here)
 
+    def test_every_line_of_a_long_invoice_is_printed(self):
+        lines = "".join(f"<tr><td>Item {number}</td><td>{number}.00</td></tr>" for number in range(1, LINES + 1))
+        path = self.open(f"<table border=1>{lines}<tr><td>TOTAL</td><td>20100.00</td></tr></table>")
+        paper = self.address("/mail/print/" + path.removeprefix("/mail/box/").replace("/", "."))
+        for page in (self.address(path), *([paper] if self.has_no_dialogs else [])):
+            with self.subTest(page=page):
+                self.browser.go(page)
+                until(lambda: self.browser.run("return document.querySelector('iframe').style.height"), ANSWER_SECONDS, "the frame")
+                text = self.text_of(self.browser.printed())
+                self.assertEqual({int(number) for number in re.findall(r"Item ([0-9]+)", text)}, set(range(1, LINES + 1)))
+                self.assertIn("20100.00", text)
+                for button in ("Reply", "Archive", "Back", "Show in"):
+                    self.assertNotIn(button, text)
+
+    def text_of(self, pdf):
+        done = subprocess.run([program("pdftotext"), "-layout", "-", "-"], input=pdf, capture_output=True, timeout=60, check=True, preexec_fn=die_with_us)
+        return done.stdout.decode()
+
 
 class HtmlInChromium(Html):
+    has_no_dialogs = True
+
     @classmethod
     def begin_browser(cls):
-        return webdriver.Browser(cls.shared_folder / "chromium", cls.machine.data / "tls" / "certificate.pem")
+        browser = webdriver.Browser(cls.shared_folder / "chromium", cls.machine.data / "tls" / "certificate.pem")
+        # The dialog would stay open, and no other command could print.
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source="window.print = () => (window.timesPrinted = (window.timesPrinted ?? 0) + 1)")
+        return browser
 
     def setUp(self):
         self.browser.resize(DESKTOP)
         self.browser.darken(False)
         super().setUp()
+
+    def test_the_print_dialog_opens_with_the_whole_conversation(self):
+        first = Reader.unique("first").replace(" ", ".")
+        for number in range(3):
+            self.deliver(f"<p>Page {number} of it.</p>", f"Message-ID: <{number or ''}{first}@elsewhere.test>\r\nReferences: <{first}@elsewhere.test>\r\n")
+        self.open()
+        self.browser.click("//a[.='Print all']")
+        until(lambda: self.browser.run("return window.timesPrinted") == 1, ANSWER_SECONDS, "the dialog")
+        text = self.text_of(self.browser.printed())
+        for number in range(3):
+            self.assertIn(f"Page {number} of it.", text)
+        self.assertIn(time.strftime("%Y"), text, "a time on paper has its date")
+        self.assertEqual(self.browser.text("main > .bar"), "Back")
 
     def test_a_wide_message_fits_a_narrow_window(self):
         for screen in (DESKTOP, PHONE):

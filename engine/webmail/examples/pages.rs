@@ -5,7 +5,7 @@ use std::path::Path;
 use webmail::{
     Asset, Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
     FlashNotice, HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage,
-    MessageBody, OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter,
+    MessageBody, OwnMailbox, PageFrame, PrintPage, Prose, QueuePage, QueueRow, QuotaMeter,
     RenderedRow, RowTarget, STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
@@ -294,20 +294,12 @@ fn source(theme: Theme) -> SourcePage<'static> {
 }
 
 fn print() -> PrintPage<'static> {
-    const MESSAGES: [Printed<'_>; 1] = [Printed {
-        from: "Grace Hopper",
-        address: "grace@example.org",
-        to: "ada@barepost.test",
-        date: "Sunday, November 22, 2026, 09:41",
-        moment: "2026-11-22T09:41:00Z",
-        text: TEXT,
-        attachments: &["listing.pdf"],
-    }];
     PrintPage {
         address: "ada@barepost.test",
         subject: "The compiler is done",
         back: "/mail/box/1/7",
-        messages: &MESSAGES,
+        is_cut: false,
+        messages: conversation(Theme::Light).messages,
     }
 }
 

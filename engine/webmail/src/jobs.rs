@@ -72,7 +72,6 @@ use export::ExportJob;
 use html_document::HtmlJob;
 use list::ListJob;
 use mailboxes::MailboxJob;
-use open_message::OpenMessage;
 use password::PasswordJob;
 use queue::QueueJob;
 use search::SearchJob;
@@ -83,6 +82,7 @@ use write::WriteJob;
 
 pub(crate) use changes::ranges_of;
 pub(crate) use changes::{Change, Selection};
+pub(crate) use conversation::ConversationView;
 pub use conversation::SHOWN_MAX;
 pub(crate) use documents::DocumentKind;
 pub use draft::Draft;
@@ -115,7 +115,6 @@ pub(crate) enum Job {
     Mailboxes(MailboxJob),
     Queue(QueueJob),
     Trust(TrustJob),
-    Print(Box<OpenMessage>),
     Compose(Box<ComposeJob>),
     Write(Box<WriteJob>),
     TakeBack(UndoSendJob),
@@ -146,8 +145,9 @@ impl Job {
         key: MessageKey,
         list: Option<Destination>,
         loaded: Option<MessageKey>,
+        view: ConversationView,
     ) -> Job {
-        Job::Read(Box::new(ConversationJob::new(key, list, loaded)))
+        Job::Read(Box::new(ConversationJob::new(key, list, loaded, view)))
     }
 
     /// A message, or a part of it, unchanged.
@@ -195,11 +195,6 @@ impl Job {
     /// [`Job::change`].
     pub(crate) fn trust(trust: TrustChange, next_page: String) -> Job {
         Job::Trust(TrustJob::new(trust, next_page))
-    }
-
-    /// A message for printing.
-    pub(crate) fn print(key: MessageKey) -> Job {
-        Job::Print(Box::new(OpenMessage::new(key)))
     }
 
     /// The page for a new message.
@@ -262,7 +257,6 @@ impl Job {
             Job::Queue(queueing) => queueing.ask(under_way, cx),
             Job::Trust(trusting) => trusting.ask(account, under_way, cx),
             Job::Read(conversing) => conversing.ask(account, under_way, cx),
-            Job::Print(opening) => opening.ask(account, under_way, cx),
             Job::Send(reading) => reading.ask(account, under_way, cx),
             Job::Show(showing) => showing.ask(account, under_way, cx),
             Job::Export(exporting) => exporting.ask(account, under_way, cx),
@@ -296,7 +290,6 @@ impl Job {
                     Job::List(listing) => listing.body_arrived(&body),
                     Job::Search(searching) => searching.body_arrived(&body),
                     Job::Read(conversing) => conversing.body_arrived(&body),
-                    Job::Print(opening) => opening.body_arrived(&body),
                     Job::Send(reading) => reading.body_arrived(&body),
                     Job::Show(showing) => showing.body_arrived(&body),
                     Job::Export(exporting) => exporting.body_arrived(&body),
@@ -345,7 +338,6 @@ impl Job {
             Job::Note(noting) => noting.refused(refusal),
             Job::SetPassword(changing) => changing.refused(refusal),
             Job::Read(conversing) => conversing.refused(refusal),
-            Job::Print(opening) => opening.refused(refusal),
             Job::Mailboxes(boxes) => boxes.refused(refusal),
             Job::Trust(trusting) => trusting.refused(refusal),
             Job::Send(reading) => reading.refused(refusal),
@@ -362,7 +354,6 @@ impl Job {
             Job::List(listing) => JobProgress::Reply(listing.page(client, cx)),
             Job::Search(searching) => JobProgress::Reply(searching.page(client, cx)),
             Job::Read(conversing) => JobProgress::Reply(conversing.page(client, cx)),
-            Job::Print(opening) => JobProgress::Reply(opening.on_paper(client, cx)),
             Job::Mailboxes(boxes) => boxes.done(client, cx),
             Job::Queue(queueing) => queueing.done(client, cx),
             Job::Trust(trusting) => trusting.done(),

@@ -115,7 +115,7 @@ pub use router::{
 pub use search::{Candidate, Query, TERM_CHARS_MAX, TERMS_MAX};
 pub use sessions::IDLE_SECONDS;
 pub use settings::{SessionLine, SettingsPage};
-pub use source::{PrintPage, Printed, SourcePage};
+pub use source::{PrintPage, SourcePage};
 pub use step::READS_MAX;
 pub use stream::PIECE_BYTES;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, SessionTicket, clear_cookie};

@@ -20,7 +20,14 @@ const QUOTED_OPEN_MAX: usize = 3;
 /// Plain text as in [`Prose`], for printing. Quotes are not folded, since a reader cannot unfold
 /// them on paper.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfolded<'a>(pub(crate) &'a str);
+pub(crate) struct Unfolded<'a>(&'a str);
+
+impl<'a> Prose<'a> {
+    /// The text for printing.
+    pub(crate) fn unfolded(&self) -> Unfolded<'a> {
+        Unfolded(self.0)
+    }
+}
 
 impl fmt::Display for Prose<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

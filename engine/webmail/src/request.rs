@@ -26,8 +26,8 @@ use crate::flash::{FlashMessage, UndoAction};
 use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{
-    Change, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, Secrets, Selection,
-    SettingsJob, TrustChange, UploadPiece,
+    Change, ConversationView, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, Secrets,
+    Selection, SettingsJob, TrustChange, UploadPiece,
 };
 use crate::layout::AuthenticatedClient;
 use crate::login::login_page_with;
@@ -337,18 +337,21 @@ impl AuthenticatedRequest<'_, '_> {
                 RemoteContent::Blocked
             }
         };
+        let read =
+            |key, list, view| Job::read(key, list, self.cx.sessions.loaded(&self.session), view);
         Ok(match page {
             WebPage::Home | WebPage::Login(_) => {
                 let inbox = WebPage::List { mailbox: INBOX.0, range: ListRange::Newest };
                 return Err(answer::redirect(&inbox.to_string()));
             }
             WebPage::List { mailbox, range } => Job::list(MailboxId(*mailbox), *range),
-            WebPage::Read(key) => Job::read(*key, None, self.cx.sessions.loaded(&self.session)),
+            WebPage::Read(key) => read(*key, None, ConversationView::Screen),
             WebPage::Message(id, list) => {
                 let key = id.place(self.account, self.cx.store()).ok_or_else(answer::not_found)?;
-                Job::read(key, list.clone(), self.cx.sessions.loaded(&self.session))
+                read(key, list.clone(), ConversationView::Screen)
             }
-            WebPage::Print(key) => Job::print(*key),
+            WebPage::Print(key) => read(*key, None, ConversationView::PaperOfOne),
+            WebPage::PrintAll(key) => read(*key, None, ConversationView::Paper),
             WebPage::Mailboxes => Job::mailboxes(None),
             WebPage::Source(key) => Job::send(*key, DocumentKind::Source),
             WebPage::Download(key) => Job::send(*key, DocumentKind::Message),

@@ -84,6 +84,8 @@ pub enum WebPage<'a> {
     Export(u32),
     /// `/mail/print/{key}`: a message for printing.
     Print(MessageKey),
+    /// `/mail/print/{key}/all`: the conversation of a message for printing.
+    PrintAll(MessageKey),
     /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are numbered in their order,
     /// and 0 is the whole message.
     Part(MessageKey, u16),
@@ -264,6 +266,7 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<WebPage<'
         ("download", None) => Ok(WebPage::Download(first.parse()?)),
         ("export", None) => Ok(WebPage::Export(number(first)?)),
         ("print", None) => Ok(WebPage::Print(first.parse()?)),
+        ("print", Some("all")) => Ok(WebPage::PrintAll(first.parse()?)),
         ("part", Some(part)) => Ok(WebPage::Part(first.parse()?, address::part(part)?)),
         ("html", Some(part)) => Ok(WebPage::Html(first.parse()?, address::part(part)?)),
         ("whole", Some(part)) => Ok(WebPage::Whole(first.parse()?, address::part(part)?)),
@@ -358,6 +361,7 @@ impl fmt::Display for WebPage<'_> {
             WebPage::Download(key) => write!(out, "/mail/download/{key}"),
             WebPage::Export(mailbox) => write!(out, "/mail/export/{mailbox}"),
             WebPage::Print(key) => write!(out, "/mail/print/{key}"),
+            WebPage::PrintAll(key) => write!(out, "/mail/print/{key}/all"),
             WebPage::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
             WebPage::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
             WebPage::Whole(key, part) => write!(out, "/mail/whole/{key}/{part}"),

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
+use crate::conversation::{ConversationMessage, MessageBody};
 use crate::frame::PageFrame;
-use crate::prose::Unfolded;
 
 /// The page with a message's source.
 #[derive(Clone, Copy, Debug, Template)]
@@ -23,31 +23,6 @@ pub struct SourcePage<'a> {
     pub is_cut: bool,
 }
 
-/// A message for printing.
-#[derive(Clone, Copy, Debug)]
-pub struct Printed<'a> {
-    /// The author's name, or the address if there is no name.
-    pub from: &'a str,
-    /// The author's address.
-    pub address: &'a str,
-    /// The recipients, as text.
-    pub to: &'a str,
-    /// The date, as text.
-    pub date: &'a str,
-    /// The exact time (RFC 3339).
-    pub moment: &'a str,
-    /// The text.
-    pub text: &'a str,
-    /// The names of attachments.
-    pub attachments: &'a [&'a str],
-}
-
-impl<'a> Printed<'a> {
-    fn prose(&self) -> Unfolded<'a> {
-        Unfolded(self.text)
-    }
-}
-
 /// The page for printing, without the page layout.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "print.html")]
@@ -58,6 +33,8 @@ pub struct PrintPage<'a> {
     pub subject: &'a str,
     /// The address of the messages' page.
     pub back: &'a str,
+    /// Whether the conversation has older messages that are not on the page.
+    pub is_cut: bool,
     /// The messages, the oldest first.
-    pub messages: &'a [Printed<'a>],
+    pub messages: &'a [ConversationMessage<'a>],
 }

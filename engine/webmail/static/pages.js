@@ -345,7 +345,8 @@ function localize(within) {
       const isToday = at.getTime() >= midnight && at.getTime() < midnight + DAY_MS;
       const isThisWeek = at.getTime() >= midnight - 6 * DAY_MS && at < now;
       const short = isThisWeek ? "weekday" : at.getFullYear() === now.getFullYear() ? "day" : "date";
-      time.textContent = FORMATS[isToday ? "time" : time.closest("article") ? "minute" : short]?.format(at) ?? "";
+      const form = isToday && !time.closest(".paper") ? "time" : time.closest("article") ? "minute" : short;
+      time.textContent = FORMATS[form]?.format(at) ?? "";
       time.title = FORMATS.whole?.format(at) ?? "";
     }
   }

@@ -32,6 +32,7 @@ const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
     ("chromium", "chromium", BROWSING),
     ("chromedriver", "chromium-driver", BROWSING),
     ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py", "tests/webmail.py"]),
+    ("pdftotext", "poppler-utils", &["tests/webmail.py"]),
     ("testssl", "testssl.sh", &[checkers::SCRIPT]),
 ];
 /// The scripts that use Chromium.
@@ -142,11 +143,10 @@ pub(super) fn fetch(
             Unpacked { name, packages, kept }.fetch(repository, stop)?;
         }
     }
-    let tools = repository.target("tools/bin");
     SMTP_SOURCE.get(repository, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
-    std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
+    let path = [repository.target("tools/bin")].into_iter().chain(std::env::split_paths(&before));
+    std::env::join_paths(path).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
 }
 
 fn has_module(name: &str) -> bool {

@@ -2,7 +2,8 @@
 //! of their arrival.
 //!
 //! The requested message and unread messages are expanded. The other messages are folded, but the
-//! page already has their contents. Opening a conversation marks its messages as read.
+//! page already has their contents. Opening a conversation marks its messages as read. The same
+//! messages, or the requested one alone, can be on a page for printing.
 //!
 //! Invariants:
 //! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which at most [`WHOLE_MAX`] messages
@@ -26,6 +27,7 @@ use crate::context::JobContext;
 use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::LocalClock;
+use crate::source::PrintPage;
 use crate::step::{JobProgress, why};
 use crate::{ComposeStart, Destination, ListRange, MessageKey, PermanentId, WebPage};
 
@@ -44,9 +46,21 @@ const WHOLE_OCTETS_MAX: u32 = 512 * 1024;
 /// The maximum number of messages of a conversation that are examined in the index.
 const LOOKED_AT_MAX: usize = 1000;
 
+/// The page that a conversation is read for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ConversationView {
+    /// The page for reading.
+    Screen,
+    /// The page for printing.
+    Paper,
+    /// The page for printing the requested message alone.
+    PaperOfOne,
+}
+
 /// A conversation that is being read.
 #[derive(Debug)]
 pub(crate) struct ConversationJob {
+    view: ConversationView,
     /// The list from which the message was opened. `None`: the newest messages of its mailbox.
     list: Option<Destination>,
     /// The message that may load its remote content.
@@ -88,13 +102,15 @@ impl ConversationJob {
         key: MessageKey,
         list: Option<Destination>,
         loaded: Option<MessageKey>,
+        view: ConversationView,
     ) -> ConversationJob {
         let (whole, lines) = (Vec::new(), Vec::new());
         ConversationJob {
+            view,
             list,
             loaded,
             opened: OpenMessage::new(key),
-            is_gathered: false,
+            is_gathered: view == ConversationView::PaperOfOne,
             whole,
             lines,
             is_cut: false,
@@ -182,7 +198,7 @@ impl ConversationJob {
         let here = WebPage::Message(PermanentId::of(&opened.info), self.list.clone()).to_string();
         let newest = WebPage::List { mailbox: key.mailbox, range: ListRange::Newest };
         let back = self.list.as_ref().map_or(newest.to_string(), |list| list.as_str().into());
-        let (is_cut, list) = (self.is_cut, self.list.clone());
+        let (is_cut, view, list) = (self.is_cut, self.view, self.list.clone());
         let mut entries = self.entries(client.account, &clock, cx);
         entries.push(opened);
         leave_out_copies(&mut entries, key);
@@ -196,6 +212,15 @@ impl ConversationJob {
         let words = attachments.iter().zip(&bodies).zip(&times);
         let messages: Vec<ConversationMessage<'_>> =
             entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
+        if view != ConversationView::Screen {
+            return answer::page(&PrintPage {
+                address: known.as_ref().map_or("", |known| known.address()),
+                subject: &subject,
+                back: &here,
+                is_cut,
+                messages: &messages,
+            });
+        }
         let (mailbox, _) = key.in_store();
         let layout = PageLayout::of(client, cx.store(), Some(mailbox));
         // Actions on the conversation apply to its messages in this mailbox. In the outbox the

@@ -1,10 +1,9 @@
-//! Opens a message. It is read to its end, to show it in a conversation, to print it, or to reply
-//! to it.
+//! Opens a message. It is read to its end, to show or print it in a conversation, or to reply to
+//! it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::Reply;
 use machine::UnixTime;
 use message::Summary;
 use message::header::HeaderMailbox;
@@ -15,14 +14,10 @@ use store::{
     PartialMessage, Refusal,
 };
 
-use crate::answer;
 use crate::context::JobContext;
 use crate::conversation::{Attachment, Loads, MessageBody};
-use crate::layout::AuthenticatedClient;
-use crate::moments::Moment;
 use crate::prose::Prose;
-use crate::source::{PrintPage, Printed};
-use crate::step::{JobProgress, why};
+use crate::step::JobProgress;
 use crate::{MessageKey, WebPage};
 use crate::{phishing, remote_content};
 
@@ -201,49 +196,6 @@ impl OpenMessage {
             text,
             info: self.info.ok_or(Refusal::NoSuchMessage)?,
             files: files.into_iter().filter_map(|part| Some((part, name(part)?))).collect(),
-        })
-    }
-
-    /// The page for printing. For a message with HTML the reply is a redirect to the usual page,
-    /// which the reader can print.
-    pub(super) fn on_paper(
-        &mut self,
-        client: &AuthenticatedClient,
-        cx: &mut JobContext<'_, '_>,
-    ) -> Reply {
-        let zone = cx.zone(client.account);
-        let back = WebPage::Read(self.key).to_string();
-        let key = self.key;
-        let (Some(info), None) = (self.info, self.refused) else {
-            return self
-                .refused
-                .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
-        };
-        let Structure { parts, .. } = self.structure();
-        let contents = &self.contents;
-        let presentation = contents.presentation(&parts, Preference::Html);
-        if presentation.shown().any(|(_, shown_as)| shown_as == ShownAs::Html) {
-            return answer::redirect(&back);
-        }
-        let no_author = HeaderMailbox::default();
-        let from = contents.from.as_ref().unwrap_or(&no_author);
-        let attached = Attached::of(&parts, &presentation, key);
-        let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
-        let known = cx.store().account(client.account);
-        let moment = Moment::of(info.internal_date, &zone);
-        answer::page(&PrintPage {
-            address: known.as_ref().map_or("", |known| known.address()),
-            subject: contents.subject.as_deref().unwrap_or_default(),
-            back: &back,
-            messages: &[Printed {
-                from: if from.name.is_empty() { &from.address } else { &from.name },
-                address: &from.address,
-                to: &people::recipients(&contents.to, &contents.cc),
-                date: &moment.in_words(),
-                moment: &moment.exact(),
-                text: &contents.plain_text(&presentation).0,
-                attachments: &names,
-            }],
         })
     }
 

@@ -53,7 +53,7 @@ fn address_of_an_asset_names_its_contents() {
 fn only_pages_of_a_session_load_the_script() {
     for (name, page) in all(Words::MILD) {
         let own = alloc::format!("script[type=module][src='{}']", Asset::Script);
-        let expected = usize::from(!["login", "print", "refused"].contains(&name));
+        let expected = usize::from(!["login", "refused"].contains(&name));
         assert_eq!(count(&parsed(&page), "script"), expected, "{name}");
         assert_eq!(count(&parsed(&page), &own), expected, "{name}");
     }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::{
     Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, FlashNotice,
     HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage, MessageBody,
-    OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage,
+    OwnMailbox, PageFrame, PrintPage, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage,
     RowTarget, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
@@ -188,20 +188,12 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         octets: sample,
         is_cut: true,
     };
-    let printed = Printed {
-        from: sample,
-        address: sample,
-        to: sample,
-        date: sample,
-        moment: sample,
-        text: sample,
-        attachments: &[sample],
-    };
     let print = PrintPage {
         address: sample,
         subject: sample,
         back: "/mail/box/1/7",
-        messages: &[printed, printed],
+        is_cut: true,
+        messages: &messages,
     };
     let login = LoginPage {
         host: sample,

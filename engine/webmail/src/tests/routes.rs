@@ -72,6 +72,7 @@ fn every_page_and_form_has_its_address() {
         ("/mail/download/1.7", WebPage::Download(KEY)),
         ("/mail/export/1", WebPage::Export(1)),
         ("/mail/print/1.7", WebPage::Print(KEY)),
+        ("/mail/print/1.7/all", WebPage::PrintAll(KEY)),
         ("/mail/part/1.7/0", WebPage::Part(KEY, 0)),
         ("/mail/html/1.7/65535", WebPage::Html(KEY, u16::MAX)),
         ("/mail/whole/1.7/0", WebPage::Whole(KEY, 0)),
@@ -316,13 +317,14 @@ fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
                 WebPage::Search { words: words.into(), mailbox, before }
             }
         ),
-        (key(), any::<u16>(), 0..7_u8).prop_map(|(key, part, which)| match which {
+        (key(), any::<u16>(), 0..8_u8).prop_map(|(key, part, which)| match which {
             0 => WebPage::Read(key),
             1 => WebPage::Source(key),
             2 => WebPage::Download(key),
             3 => WebPage::Print(key),
-            4 => WebPage::Part(key, part),
-            5 => WebPage::Html(key, part),
+            4 => WebPage::PrintAll(key),
+            5 => WebPage::Part(key, part),
+            6 => WebPage::Html(key, part),
             _ => WebPage::Whole(key, part),
         }),
     ]

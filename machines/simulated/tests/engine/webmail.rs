@@ -809,7 +809,14 @@ fn a_message_has_print_source_and_download_views() {
     assert!(whole.body.ends_with(message), "{}", whole.text());
     let source = browser.get(&mut room, "/mail/source/1.1").text();
     assert!(source.contains("See &#60;this&#62;.") && source.contains("PHA+"), "{source}");
-    assert!(browser.get(&mut room, "/mail/print/1.1").text().contains("See &lt;this&gt;."));
+    for page in ["/mail/print/1.1", "/mail/print/1.1/all"] {
+        let paper = browser.get(&mut room, page).text();
+        assert!(
+            paper.contains("See &lt;this&gt;.") && paper.contains("class=\"paper\""),
+            "{paper}"
+        );
+        assert!(paper.contains("<li dir=\"auto\">a \u{e4}.html</li>") && !paper.contains("<form"));
+    }
     for nowhere in ["/mail/part/1.1/3", "/mail/html/1.1/1", "/mail/box/1/2", "/mail/source/9.9"] {
         assert_eq!(browser.get(&mut room, nowhere).status, 404, "{nowhere}");
     }
