@@ -1,6 +1,6 @@
-//! Plain text of a message as HTML. Quotes are folded, addresses become links, and empty lines
-//! around quotes are dropped, since the style sheet gives quotes a margin. All other text is
-//! unchanged.
+//! Plain text of a message as HTML. Quotes are folded with the line that introduces them, and lose
+//! their marks. Addresses become links. Patches and signatures are set apart. Empty lines around
+//! quotes are dropped, since the style sheet gives quotes a margin. All other text is unchanged.
 //!
 //! Invariant: text is written only between tags that this module writes, and each character of it
 //! is escaped. An address becomes a value of `href` only if it begins with `https://` or `http://`,
@@ -8,7 +8,7 @@
 
 use core::fmt::{self, Write};
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 
 /// Plain text of a message, which is displayed as HTML.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,9 @@ pub struct Prose<'a>(pub &'a str);
 
 /// At most this many consecutive quoted lines are shown without folding.
 const QUOTED_OPEN_MAX: usize = 3;
+
+/// At most this many quotes are shown within each other. Further marks are text.
+const QUOTE_DEPTH_MAX: usize = 8;
 
 /// Plain text as in [`Prose`], for printing. Quotes are not folded, since a reader cannot unfold
 /// them on paper.
@@ -49,18 +52,83 @@ impl askama::filters::HtmlSafe for Unfolded<'_> {}
 fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = without_empty_lines(text.trim_end());
     while !rest.is_empty() {
-        let is_quoted = rest.starts_with('>');
-        let (part, tail) = split_where(rest, is_quoted);
+        let (own, tail) = if rest.starts_with('>') { ("", rest) } else { split_where(rest, false) };
+        let (quote, tail) = split_where(tail, true);
         rest = without_empty_lines(tail);
-        if is_quoted {
-            quoted(part, open_max, out)?;
-        } else {
-            out.write_str("<p>")?;
-            lines(part, out)?;
-            out.write_str("</p>")?;
+        let folds = quote.lines().count() > open_max;
+        let (own, introduction) = if folds { split_introduction(own) } else { (own, "") };
+        unquoted(own, out)?;
+        if folds {
+            out.write_str("<details><summary>Quoted text</summary>")?;
+            paragraph("<p>", introduction, "</p>", out)?;
         }
+        quoted(quote, out)?;
+        out.write_str(if folds { "</details>" } else { "" })?;
     }
     Ok(())
+}
+
+/// Splits off the last lines if they introduce a quote: "On Monday Ada Lovelace wrote:", which may
+/// be wrapped.
+fn split_introduction(own: &str) -> (&str, &str) {
+    let text = own.trim_end();
+    let line_before = |end: usize| {
+        let before = text.get(..end).unwrap_or_default();
+        before.rfind('\n').map_or(0, |end| end + 1)
+    };
+    let last = line_before(text.len());
+    let wrapped = line_before(last.saturating_sub(1));
+    let is_begun = |at: usize| text.get(at..).is_some_and(|line| line.starts_with("On "));
+    let is_introduction = text.ends_with("wrote:") || text.ends_with(':') && is_begun(last);
+    let start = match is_introduction {
+        false => return (own, ""),
+        true if !is_begun(last) && is_begun(wrapped) => wrapped,
+        true => last,
+    };
+    own.split_at_checked(start).unwrap_or((own, ""))
+}
+
+/// Writes text that is not quoted: with a patch in a fixed-width font, and a signature.
+fn unquoted(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [patch, signature] = patch_and_signature(text);
+    let (text, signature) = text.split_at_checked(signature).unwrap_or((text, ""));
+    let (text, patch) = text.split_at_checked(patch).unwrap_or((text, ""));
+    paragraph("<p>", text, "</p>", out)?;
+    paragraph("<pre>", patch, "</pre>", out)?;
+    paragraph("<p class=\"signature\">", signature, "</p>", out)
+}
+
+/// The beginnings of a patch in the format of Git, with its table of changed files, and of a
+/// signature. Where there is none, it begins at the end of the text.
+fn patch_and_signature(text: &str) -> [usize; 2] {
+    let (mut table, mut patch, mut signature) = (None, None, None);
+    for dashes in memmem::find_iter(text.as_bytes(), "--") {
+        let before = text.get(..dashes).unwrap_or_default();
+        let start = before.strip_suffix("diff ").unwrap_or(before).len();
+        let is_line = matches!(text.as_bytes().get(..start), Some([] | [.., b'\n']));
+        let line = text.get(start..).filter(|_| is_line).and_then(|rest| rest.lines().next());
+        match line {
+            Some("-- ") => signature = Some(start),
+            Some("---") => table = table.or(Some(start)),
+            Some(line) if line.starts_with("diff --git ") || line.starts_with("--- a/") => {
+                patch = patch.or(table).or(Some(start));
+            }
+            _ => {}
+        }
+    }
+    let end = text.len();
+    let signature = signature.filter(|start| patch.is_none_or(|patch| patch < *start));
+    [patch.unwrap_or(end), signature.unwrap_or(end)]
+}
+
+/// Writes text between two tags, if it is not empty.
+fn paragraph(open: &str, text: &str, close: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if text.is_empty() {
+        return Ok(());
+    }
+    out.write_str(open)?;
+    lines(text, out)?;
+    out.write_str(close)
 }
 
 /// The text without empty lines at its beginning.
@@ -86,15 +154,35 @@ fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
     text.split_at_checked(ends.unwrap_or(text.len())).unwrap_or((text, ""))
 }
 
-fn quoted(part: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let folds = part.lines().count() > open_max;
-    out.write_str(if folds {
-        "<details><summary>Quoted text</summary><blockquote dir=\"auto\">"
-    } else {
-        "<blockquote dir=\"auto\">"
-    })?;
-    lines(part, out)?;
-    out.write_str(if folds { "</blockquote></details>" } else { "</blockquote>" })
+/// Writes quoted lines without their marks. A quote within a quote is an element within an element.
+fn quoted(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut depth = 0;
+    for (number, line) in part.lines().enumerate() {
+        let (own_depth, text) = without_marks(line);
+        if own_depth == depth && number > 0 {
+            out.write_str("\n")?;
+        }
+        for _ in depth..own_depth {
+            out.write_str("<blockquote dir=\"auto\">")?;
+        }
+        for _ in own_depth..depth {
+            out.write_str("</blockquote>")?;
+        }
+        depth = own_depth;
+        linked(text, out)?;
+    }
+    (0..depth).try_for_each(|_| out.write_str("</blockquote>"))
+}
+
+/// The depth of the quote that a line belongs to, and its text.
+fn without_marks(line: &str) -> (usize, &str) {
+    let (mut depth, mut text) = (0, line);
+    while depth < QUOTE_DEPTH_MAX
+        && let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix(" >"))
+    {
+        (depth, text) = (depth + 1, rest);
+    }
+    (depth, text.strip_prefix(' ').unwrap_or(text))
 }
 
 fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {

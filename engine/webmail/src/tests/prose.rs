@@ -66,7 +66,7 @@ fn address_ends_at_a_character_not_allowed_in_addresses() {
 fn quotes_are_marked_and_long_ones_folded() {
     assert_eq!(
         prose("yes\n> no?\nwell"),
-        "<p>yes</p><blockquote dir=\"auto\">&gt; no?</blockquote><p>well</p>"
+        "<p>yes</p><blockquote dir=\"auto\">no?</blockquote><p>well</p>"
     );
     assert_eq!(prose("a > b\nc"), "<p>a &gt; b\nc</p>");
     let long = prose("> 1\n> 2\n> 3\n> 4\n");
@@ -74,22 +74,72 @@ fn quotes_are_marked_and_long_ones_folded() {
         long.starts_with("<details><summary>Quoted text</summary><blockquote dir=\"auto\">"),
         "{long}"
     );
-    assert!(long.ends_with("&gt; 4</blockquote></details>"), "{long}");
+    assert!(long.ends_with("3\n4</blockquote></details>"), "{long}");
+}
+
+#[test]
+fn a_quote_within_a_quote_has_its_own_mark() {
+    let quote = "<blockquote dir=\"auto\">";
+    assert_eq!(
+        Prose("> one\n>> two\n> > three\n>four\n>").unfolded().to_string(),
+        format!("{quote}one{quote}two\nthree</blockquote>four\n</blockquote>")
+    );
+    let deep = prose(&">".repeat(20));
+    assert_eq!(
+        deep,
+        format!("{}{}{}", quote.repeat(8), "&gt;".repeat(12), "</blockquote>".repeat(8))
+    );
+}
+
+#[test]
+fn the_introduction_of_a_long_quote_is_folded_with_it() {
+    let quote = "> 1\n> 2\n> 3\n> 4\n";
+    for introduction in
+        ["You wrote:", "On Monday, Ada\nLovelace <ada@x.test> wrote:", "On 3 May, Ada:"]
+    {
+        let (own, folded) = prose(&format!("Yes.\n\n{introduction}\n\n{quote}"))
+            .split_once("<details><summary>Quoted text</summary>")
+            .map(|(own, folded)| (own.to_string(), folded.to_string()))
+            .expect("a folded quote");
+        let introduction = Escaped(introduction).to_string();
+        assert_eq!(own, "<p>Yes.</p>", "{introduction}");
+        assert!(folded.starts_with(&format!("<p>{introduction}</p><blockquote")), "{folded}");
+    }
+    assert!(prose(&format!("These are:\n{quote}")).starts_with("<p>These are:</p><details>"));
+    assert!(prose("You wrote:\n> 1").starts_with("<p>You wrote:</p><blockquote"));
+    assert!(prose(&format!("You wrote:\n{quote}")).starts_with("<details>"));
+}
+
+#[test]
+fn signatures_and_patches_are_set_apart() {
+    assert_eq!(
+        prose("Yes.\r\n\r\n-- \r\nAda\r\n"),
+        "<p>Yes.</p><p class=\"signature\">-- \nAda</p>"
+    );
+    let patch = "---\n a.c | 1 -\n\ndiff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n-<x>";
+    assert_eq!(
+        prose(&format!("Fix it.\n\n{patch}\n-- \n2.39")),
+        format!("<p>Fix it.</p><pre>{}</pre><p class=\"signature\">-- \n2.39</p>", Escaped(patch))
+    );
+    assert_eq!(prose("--- a/a.c\n+x"), "<pre>--- a/a.c\n+x</pre>");
+    for text in ["a -- b", "--", "---\nb", "x diff --git a b", "a\n--- b"] {
+        assert_eq!(prose(text), format!("<p>{text}</p>"));
+    }
 }
 
 #[test]
 fn empty_lines_around_quotes_are_dropped() {
     assert_eq!(
         prose("> no?\r\n\r\n \r\n  well\n\nyes"),
-        "<blockquote dir=\"auto\">&gt; no?</blockquote><p>  well\n\nyes</p>"
+        "<blockquote dir=\"auto\">no?</blockquote><p>  well\n\nyes</p>"
     );
     assert_eq!(
         prose("one\n\n> two\n\n> three"),
-        "<p>one</p><blockquote dir=\"auto\">&gt; two</blockquote><blockquote dir=\"auto\">&gt; three</blockquote>"
+        "<p>one</p><blockquote dir=\"auto\">two</blockquote><blockquote dir=\"auto\">three</blockquote>"
     );
     assert_eq!(
         prose("> two\n \n> three\n \n"),
-        "<blockquote dir=\"auto\">&gt; two</blockquote><blockquote dir=\"auto\">&gt; three</blockquote>"
+        "<blockquote dir=\"auto\">two</blockquote><blockquote dir=\"auto\">three</blockquote>"
     );
 }
 
