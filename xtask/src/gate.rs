@@ -39,6 +39,10 @@ use rooms::Rooms;
 /// The number of lines that are shown of a failed part's output.
 const LINES_SHOWN: usize = 80;
 
+/// The arguments with which cargo runs the store tests that are too long for `unit`.
+const AT_LENGTH: &str = "test --quiet --release --package store --lib --target-dir target \
+                         -- --ignored --nocapture";
+
 #[derive(Args)]
 #[command(after_help = help_on_parts())]
 pub(crate) struct Options {
@@ -143,23 +147,13 @@ fn run_part(
         },
         Work::Cargo(arguments) => {
             let mut command = hold::command("cargo");
-            command.args(*arguments).current_dir(repository.root());
+            command.args(arguments.split(' ')).current_dir(repository.root());
             command.env("CARGO_TARGET_DIR", "target");
             run_command(&mut command, &log, part.budget, stop)?
         }
         Work::StoreAtLength(name) => {
             let mut command = hold::command("cargo");
-            command.args([
-                "test",
-                "--quiet",
-                "--release",
-                "--package",
-                "store",
-                "--lib",
-                "--target-dir",
-                "target",
-            ]);
-            command.args(["--", "--ignored", "--nocapture", name]).current_dir(repository.root());
+            command.args(AT_LENGTH.split(' ')).arg(name).current_dir(repository.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
         Work::Rooms(arguments) => match rooms::program(repository, Some(&log), stop) {

@@ -17,8 +17,8 @@ pub(crate) struct Part {
 pub(crate) enum Work {
     /// Checks the repository's rules, in this process.
     Tidy,
-    /// Runs cargo with these arguments in the root.
-    Cargo(&'static [&'static str]),
+    /// Runs cargo with these arguments in the root. A space separates two arguments.
+    Cargo(&'static str),
     /// Runs the store tests that are too long for `unit` and have this text in their names.
     StoreAtLength(&'static str),
     /// Runs machine rooms, with these arguments for the simulator.
