@@ -54,6 +54,10 @@ UNUSUAL = {
 QUOTED = "The Analytical Engine has no pretensions whatever to originate anything. " * 4
 
 
+def part(html):
+    return "Content-Type: text/html; charset=utf-8\r\n\r\n" + html.replace("\n", "\r\n") + "\r\n"
+
+
 def answered(number):
     """A short answer above all earlier ones, as Gmail writes it."""
     text = "Yes."
@@ -142,6 +146,15 @@ class Html(barepost.SharedMachineTest):
             time.sleep(SETTLE_SECONDS)
             self.assertLess(self.browser.run(SIZES)[0][0], 2000)
 
+    def test_each_html_part_of_a_message_is_as_tall_as_its_text(self):
+        parts = "".join(f"--b\r\n{part(html)}" for html in ("<p>It computes.</p>", "<p>Line</p>" * 100, "<p>It weaves.</p>"))
+        self.deliver_as_it_is(f"From: a@elsewhere.test\r\nSubject: Parts\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n{parts}--b--\r\n".encode())
+        self.open()
+        self.assertFits("the message")
+        first, second, third = (height for height, *_ in self.browser.run(SIZES))
+        self.assertLess(max(first, third), 100)
+        self.assertGreater(second, 2000)
+
     def test_answers_of_a_conversation_fit_on_a_screen_or_two(self):
         first = Reader.unique("first").replace(" ", ".")
         for number in range(6):
@@ -202,7 +215,8 @@ class Html(barepost.SharedMachineTest):
 
     def test_nothing_in_a_message_uses_our_origin(self):
         sending = '<form action="HERE/a" target=_top><button id=go>Send</button></form><form action="/mail/logout" method=post><button>Send</button></form>'
-        attempts = "".join((RUNNING | FETCHING).values()) + sending
+        running = "<a id=run rel=opener target=_blank href=\"javascript:top.pwned=1;opener.top.pwned=1;opener.document.title='pwned'\">Run</a>"
+        attempts = running + "".join((RUNNING | FETCHING).values()) + sending
         path = self.open(f"<p>Harmless</p>{attempts}".replace("HERE", self.listener.address))
         framed = self.browser.run("return document.querySelector('iframe').src")
         for what in ("in the frame", "alone"):
@@ -212,6 +226,7 @@ class Html(barepost.SharedMachineTest):
                 self.browser.enter(FRAME)
             self.assertIn("Harmless", self.browser.source)
             self.browser.run("for (const button of document.querySelectorAll('button')) button.click()")
+            self.browser.click("#run")
             time.sleep(SETTLE_SECONDS)
             self.assertEqual(self.browser.run("return [typeof pwned, typeof top.pwned, document.title.startsWith('pwned')]"), ["undefined", "undefined", False], what)
             self.browser.leave()

@@ -230,6 +230,48 @@ fn large_html_beyond_the_space_of_a_page_is_listed() {
 }
 
 #[test]
+fn each_html_part_is_a_document_in_a_sandbox() {
+    let (mut room, trust) = serving(88);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let html = part("text/html", "<p>Look</p><img src=https://spy.test/a>");
+    let message = multipart("mixed", "m", &[&html, &part("text/plain", "hi"), &html]);
+    let uid = deliver(&mut room, &mut 0, &message);
+    let page = ada.get(&mut room, &format!("/mail/box/1/{uid}"));
+    let text = page.text();
+    let shown = all(&text, FRAME);
+    assert_eq!(shown, ["/mail/html/1.1/1", "/mail/html/1.1/3"]);
+    let whole = shown.iter().map(|address| address.replace("html", "whole"));
+    let documents: Vec<String> =
+        shown.iter().map(|address| address.to_string()).chain(whole).collect();
+    let loading = [
+        "style-src 'unsafe-inline'; img-src data:",
+        "style-src 'unsafe-inline' https:; font-src https: data:; img-src https: http: data:",
+    ];
+    for (is_loaded, sources) in loading.into_iter().enumerate() {
+        if is_loaded == 1 {
+            let token = page.token();
+            let form =
+                [("token", &*token), ("key", "1.1"), ("here", "/mail/box/1"), ("do", "once")];
+            assert_eq!(ada.post(&mut room, "/mail/show", &form).status, 200);
+        }
+        let policy = format!(
+            "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; \
+             default-src 'none'; {sources}; \
+             form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+        );
+        for address in &documents {
+            let document = ada.get(&mut room, address);
+            assert_eq!(document.field("Content-Security-Policy"), policy, "{address}");
+            assert_eq!(document.field("X-Content-Type-Options"), "nosniff", "{address}");
+            assert!(document.text().contains("<base target=\"_blank\">"), "{address}");
+        }
+    }
+    let file = ada.get(&mut room, "/mail/part/1.1/1");
+    assert!(file.field("Content-Disposition").starts_with("attachment"), "a file is not shown");
+}
+
+#[test]
 fn a_page_has_few_frames_and_lists_the_other_html() {
     let (mut room, trust) = serving(85);
     let mut ada = Browser::new(&trust);
