@@ -6,11 +6,11 @@ shown in a separate frame. The user writes to other users, saves drafts, attache
 them byte for byte, and exports a mailbox as one file. The user also chooses a name, a signature and
 a theme. After a logout, the back button shows no earlier page.
 
-HTML messages look as their authors meant, in Firefox too (`webmail_html.py`). Messages run nothing
-and fetch nothing (`webmail_hostile.py`), and every part of a message is visible or listed
-(`webmail_parts.py`). Keys do what buttons do, and pages change in place (`webmail_keys.py`). New
-mail appears at once (`webmail_updates.py`). Less frequent actions are in `webmail_filing.py`, and
-outgoing messages in `webmail_sending.py`.
+Messages run nothing and fetch nothing (`webmail_hostile.py`), and every part of a message is
+visible or listed (`webmail_parts.py`). Keys do what buttons do, and pages change in place
+(`webmail_keys.py`). New mail appears at once (`webmail_updates.py`). Less frequent actions are in
+`webmail_filing.py`, outgoing messages in `webmail_sending.py`, and the look of HTML messages in
+`webmail_html.py`.
 
 It takes ten minutes under TCG. --quick, with scripts only on the desktop and without them only on
 the phone, takes seven.
@@ -31,7 +31,6 @@ from webmail_reader import Reader, row
 
 # Parts of this test in other files. An import makes unittest find and run their test cases.
 from webmail_hostile import Hostile
-from webmail_html import HtmlInChromium, HtmlInFirefox
 from webmail_keys import Keys
 from webmail_parts import Parts
 from webmail_updates import Updates

@@ -112,6 +112,13 @@ pub(crate) const PARTS: &[Part] = &[
         when: When::Always,
     },
     Part {
+        name: "webmail-html",
+        claim: "Chromium and Firefox show and print HTML messages whole, and nothing in them uses the origin of the webmail",
+        work: Work::Script("tests/webmail_html.py", &[]),
+        budget: Duration::from_secs(420),
+        when: When::Always,
+    },
+    Part {
         name: "boot",
         claim: "`run` boots, serves, reports a wrong setup in one line, and leaves no process behind",
         work: Work::Script("tests/boot.py", &[]),

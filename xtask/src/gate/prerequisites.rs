@@ -27,12 +27,14 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 /// The script that uses axe-core.
 const ACCESS: &str = "tests/webmail_access.py";
+/// The script that prints messages and reads what is on the paper.
+const HTML: &str = "tests/webmail_html.py";
 /// Programs, the packages that contain them, and the scripts that need them.
 const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
     ("chromium", "chromium", BROWSING),
     ("chromedriver", "chromium-driver", BROWSING),
-    ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py", "tests/webmail.py"]),
-    ("pdftotext", "poppler-utils", &["tests/webmail.py"]),
+    ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py", HTML]),
+    ("pdftotext", "poppler-utils", &[HTML]),
     ("testssl", "testssl.sh", &[checkers::SCRIPT]),
 ];
 /// The scripts that use Chromium.
@@ -42,6 +44,7 @@ const BROWSING: &[&str] = &[
     "tests/webmail_sending.py",
     "tests/webmail_privacy.py",
     "tests/webmail_pictures.py",
+    HTML,
     ACCESS,
     CORPUS,
 ];
