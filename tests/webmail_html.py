@@ -18,7 +18,7 @@ from marionette import Firefox
 from processes import die_with_us, program, until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE, Screen
 from webmail_hostile import FETCHING, RUNNING, Listener
-from webmail_reader import Reader
+from webmail_reader import NEWEST, Reader
 
 FRAME = "iframe.sheet-of-mail"
 # The height of each frame and of its document, which is -1 before there is one, and how far the frame scrolls down and sideways.
@@ -108,14 +108,10 @@ class Html:
         if html is not None:
             self.deliver(html)
         self.browser.go(self.address("/mail/box/1"))
-        path = f"/mail/box/1/{self.newest()}"
+        path = f"/mail/box/1/{self.browser.run(NEWEST)}"
         self.browser.go(self.address(path))
         until(lambda: self.run_in_frame("return document.readyState") == "complete", ANSWER_SECONDS, "the frame")
         return path
-
-    def newest(self):
-        """The UID of the newest message in the list that the browser shows."""
-        return self.browser.run("return Math.max(...[...document.querySelectorAll('.row input[name=key]')].map(box => Number(box.value.split('.')[1])))")
 
     def run_in_frame(self, script):
         self.browser.enter(FRAME)
@@ -373,7 +369,7 @@ class InChromium(Html, barepost.SharedMachineTest):
             f'--b\r\n\r\nText\r\n--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="{name}"\r\n\r\nx\r\n--b--\r\n'
         ).encode())
         self.browser.go(self.address("/mail/box/1"))
-        self.browser.go(self.address(f"/mail/box/1/{self.newest()}"))
+        self.browser.go(self.address(f"/mail/box/1/{self.browser.run(NEWEST)}"))
         self.assertIn(name, self.browser.text(".attachments"))
         self.assertLessEqual(*self.browser.run(WIDTHS))
         self.assertGreaterEqual(float(self.browser.run("return parseFloat(getComputedStyle(document.querySelector('#search')).fontSize)")), 16)

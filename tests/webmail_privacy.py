@@ -23,7 +23,7 @@ from mail import DOMAIN, PASSWORD
 from marionette import Firefox
 from processes import die_with_us, program, until
 from webdriver import ANSWER_SECONDS
-from webmail_reader import HTTPS, Reader
+from webmail_reader import HTTPS, NEWEST, Reader
 
 # The addresses of trackers, all on this host. Connections to them are captured and refused.
 TRACKERS = "198.51.100."
@@ -231,8 +231,7 @@ class Private:
         reply = self.machine.deliver("charles@elsewhere.test", [f"ada@{DOMAIN}"], message.encode())
         self.assertEqual(reply.code, 250, reply)
         self.log_in()
-        newest = "return Math.max(...[...document.querySelectorAll('a.what')].map(link => Number(link.href.split('/').pop())))"
-        self.browser.go(self.address(f"/mail/box/1/{self.browser.run(newest)}"))
+        self.browser.go(self.address(f"/mail/box/1/{self.browser.run(NEWEST)}"))
         return self.browser.run("return document.querySelector('iframe.sheet-of-mail').getAttribute('src')")
 
     def assertShown(self):

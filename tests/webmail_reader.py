@@ -12,6 +12,8 @@ from mail import DOMAIN, PASSWORD
 from webdriver import DESKTOP, named
 
 HTTPS = 443
+# The UID of the newest message in a list.
+NEWEST = "return Math.max(...[...document.querySelectorAll('.row input[name=key]')].map(box => Number(box.value.split('.')[1])))"
 # Numbers that make the subjects of one test file's messages unique.
 _numbers = iter(range(1, 1_000_000))
 
