@@ -142,6 +142,16 @@ class Html:
             time.sleep(SETTLE_SECONDS)
             self.assertLess(self.browser.run(SIZES)[0][0], 2000)
 
+        with self.subTest(what="an absolute position"):
+            self.open("<div style='position: absolute; top: 0; height: 900px'>It computes.</div>")
+            until(lambda: self.browser.run(SIZES)[0][0] >= 900, ANSWER_SECONDS, "the frame is as tall as the element")
+            time.sleep(SETTLE_SECONDS)
+            self.assertLess(self.browser.run(SIZES)[0][0], 1000)
+        with self.subTest(what="without end"):
+            self.open("<div style='height: 9999999px'>It computes.</div>")
+            until(lambda: self.browser.run(SIZES)[0][0] > 50_000, ANSWER_SECONDS, "the frame grows")
+            self.assertLessEqual(self.browser.run(SIZES)[0][0], 100_000)
+
     def test_each_html_part_of_a_message_is_as_tall_as_its_text(self):
         parts = "".join(f"--b\r\n{part(html)}" for html in ("<p>It computes.</p>", "<p>Line</p>" * 100, "<p>It weaves.</p>"))
         self.deliver_as_it_is(f"From: a@elsewhere.test\r\nSubject: Parts\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n{parts}--b--\r\n".encode())
@@ -169,6 +179,9 @@ class Html:
             ("without an answer", f"<blockquote type=cite>{QUOTED}</blockquote>", 0),
             ("forwarded", f"<p>See below.</p><div class=gmail_quote>---------- Forwarded message ----------<br>{QUOTED}</div>", 0),
             ("for show", f"<p>She says:</p><blockquote>{QUOTED}</blockquote><p>So do we.</p>", 0),
+            ("for show in an element", f"<div><p>She says:</p><blockquote>{QUOTED}</blockquote></div><p>So do we.</p>", 0),
+            ("answered within", f"<p>See below.</p><div class=gmail_quote>Ada wrote:<blockquote>{QUOTED}</blockquote><p>No.</p><blockquote>{QUOTED}</blockquote></div>", 0),
+            ("a form", f"<p>Yes.</p><form class=gmail_quote><input name=matches>{QUOTED}</form>", 0),
         ):
             with self.subTest(what=what):
                 self.open(html)
@@ -183,7 +196,8 @@ class Html:
                     self.assertFits("unfolded")
 
     def test_keys_and_the_wheel_work_over_a_message(self):
-        self.open("<p>It computes.</p><input id=field>" + "<p>Line</p>" * 100)
+        hidden = "<div id=host><template shadowrootmode=open><input></template></div>"
+        self.open("<p>It computes.</p><input id=field>" + hidden + "<p>Line</p>" * 100)
         self.assertFits("the message")
         self.browser.wheel(600, 500, 300)
         until(lambda: self.browser.run("return scrollY") > 200, ANSWER_SECONDS, "the page scrolls")
@@ -192,6 +206,10 @@ class Html:
         self.browser.click("#field")
         self.browser.press("u")
         self.assertEqual(self.browser.run("return document.querySelector('#field').value"), "u", "a field gets what is typed")
+        self.browser.run("document.querySelector('#host').shadowRoot.querySelector('input').focus()")
+        self.browser.press("u")
+        typed = "return document.querySelector('#host').shadowRoot.querySelector('input').value"
+        self.assertEqual(self.browser.run(typed), "u", "a hidden field, too")
         self.browser.click("p")
         self.assertTrue(self.browser.run("return document.hasFocus()"), "the keys go to the frame")
         self.browser.press("u")
@@ -329,6 +347,8 @@ class InChromium(Html, barepost.SharedMachineTest):
         outlook = "<style>span { color: windowtext } a { color: #0563c1 }</style><p style='background: white'><span>It <a href='https://x.test'>computes</a></span>, <font color=black>always</font>.</p>"
         for what, html, is_dark in (
             ("plain", "<p>It computes.</p>", True), ("black on white", outlook, True), ("newsletter", NEWSLETTER, False),
+            ("white sheet", "<html style='background: white'><body style='background: #fff'><p>It computes.</p>", True),
+            ("a form with a background", "<form style='background: white'><p>It computes.</p></form>", False),
             ("attributes", "<body bgcolor=navy text=white>It computes.", False), ("red", "<p style='color: red'>It computes.</p>", False),
         ):
             with self.subTest(what=what):
@@ -345,6 +365,9 @@ class InChromium(Html, barepost.SharedMachineTest):
         """Whether the text in the frame is lighter than what is behind it, as the reader sees it."""
         inverted = self.browser.run("return document.querySelector('iframe').matches('.inverted')")
         plain = self.browser.run("return document.querySelector('iframe').matches('.plain')")
+        sheet = "return getComputedStyle(document.documentElement).backgroundColor"
+        if plain and not inverted:
+            self.assertEqual(self.run_in_frame(sheet), "rgba(0, 0, 0, 0)")
         ink = self.run_in_frame("return getComputedStyle(document.querySelector('p, td, body')).color.match(/\\d+/g).map(Number)")
         return inverted or plain and min(ink) > 150
 

@@ -68,6 +68,9 @@ fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt:
     Ok(())
 }
 
+/// The longest introduction of a quote in bytes. A longer line is a paragraph without line ends.
+const INTRODUCTION_BYTES_MAX: usize = 300;
+
 /// Splits off the last lines if they introduce a quote: "On Monday Ada Lovelace wrote:", which may
 /// be wrapped.
 fn split_introduction(own: &str) -> (&str, &str) {
@@ -85,7 +88,8 @@ fn split_introduction(own: &str) -> (&str, &str) {
         true if !is_begun(last) && is_begun(wrapped) => wrapped,
         true => last,
     };
-    own.split_at_checked(start).unwrap_or((own, ""))
+    let is_short = own.len() - start <= INTRODUCTION_BYTES_MAX;
+    own.split_at_checked(start).filter(|_| is_short).unwrap_or((own, ""))
 }
 
 /// Writes text that is not quoted: with a patch in a fixed-width font, and a signature.

@@ -16,11 +16,17 @@ const SCALE_MIN = 0.5;
 /** The number of times that a frame may grow after its width, its images or its reader changed something. */
 const GROWTHS_MAX = 3;
 
+/** The greatest height of a frame in pixels. A taller document scrolls. */
+const HEIGHT_MAX = document.body.matches(".paper") ? 30_000 : 100_000;
+
 /** The maximum number of elements whose colours are examined. */
 const COLOURED_MAX = 3000;
 
-/** Quotations. A quotation without a mark ends the element around it: others are set off for show. */
-const QUOTES = ".gmail_quote, .yahoo_quoted, blockquote[type=cite], blockquote[class*=quote], blockquote:last-child";
+/** Quotations with a mark of the mail program. */
+const MARKED = ":is(.gmail_quote, .yahoo_quoted, blockquote[type=cite], blockquote[class*=quote]):not(form)";
+
+/** Quotations. One without a mark ends the message: others are set off for show. */
+const QUOTES = `${MARKED}, blockquote:last-child`;
 
 /** The number of characters from which a quotation is folded. */
 const QUOTE_LONG = 160;
@@ -43,6 +49,11 @@ function within(frame, selector) {
   return page ? [.../** @type {NodeListOf<HTMLElement>} */ (Document.prototype.querySelectorAll.call(page, selector))] : [];
 }
 
+/** A property of a frame's document. @param {HTMLIFrameElement} frame @param {"readyState" | "scrollingElement"} name */
+function documentOf(frame, name) {
+  return frame.contentDocument && Object.getOwnPropertyDescriptor(Document.prototype, name)?.get?.call(frame.contentDocument);
+}
+
 /** Prepares a frame when its document has arrived. @param {HTMLIFrameElement} frame */
 function frameArrived(frame) {
   const [root] = within(frame, ":root");
@@ -53,6 +64,7 @@ function frameArrived(frame) {
     // Otherwise a document may be as tall as its frame. In quirks mode it is with the height `auto`.
     box.style.setProperty("height", "fit-content", "important");
     box.style.setProperty("min-height", "0", "important");
+    box.style.setProperty("max-height", "none", "important");
   }
   fitAlways(frame, root);
   const button = element("button");
@@ -70,23 +82,35 @@ function frameArrived(frame) {
   }
   frame.classList.toggle("plain", one.takesTheme);
   shade(one);
-  root.addEventListener("keydown", keyPressed);
+  root.addEventListener("keydown", event => {
+    // A field may hide behind another element, which the event then names.
+    if (isAnyOf(event.target, "body, :root, a[href], summary")) {
+      keyPressed(event);
+    }
+  });
   root.addEventListener("click", event => fragmentFollowed(frame, event));
 }
 
 /** Keeps a frame as tall as its document. @param {HTMLIFrameElement} frame @param {HTMLElement} root */
 function fitAlways(frame, root) {
-  let [width, growths] = [-1, 0];
+  let [width, growths, tallest] = [-1, 0, 0];
   const fit = () => {
     const isWidth = frame.clientWidth !== width;
     if (isWidth) {
       width = frame.clientWidth;
       growths = 0;
+      tallest = 0;
       root.style.removeProperty("zoom");
       root.style.setProperty("zoom", String(Math.max(Math.min(width / root.scrollWidth, 1), SCALE_MIN)));
     }
     const isWider = root.scrollWidth > (root.clientWidth || width) + 1;
-    const height = Math.ceil(root.getBoundingClientRect().height) + (isWider ? 16 : 0) + frame.offsetHeight - frame.clientHeight;
+    // Elements with an absolute position do not make the document taller, but it scrolls to them.
+    const scrolled = documentOf(frame, "scrollingElement")?.scrollHeight ?? 0;
+    if (scrolled > frame.clientHeight + 1 && root.style.getPropertyValue("zoom") === "1") {
+      tallest = Math.max(tallest, scrolled);
+    }
+    const own = Math.max(Math.ceil(root.getBoundingClientRect().height), tallest);
+    const height = Math.min(own + (isWider ? 16 : 0) + frame.offsetHeight - frame.clientHeight, HEIGHT_MAX);
     const isTaller = height > Number.parseInt(frame.style.height || "0", 10);
     if (isWidth || !isTaller || growths++ < GROWTHS_MAX) {
       frame.style.height = `${height}px`;
@@ -107,15 +131,19 @@ function fitAlways(frame, root) {
 
 /** Whether a document has no colours of its own. Then it gets those of the page. @param {HTMLIFrameElement} frame */
 function takesTheme(frame) {
-  const all = within(frame, "body, body *:not(style, img, form)");
+  const all = within(frame, ":root, body, body *:not(style, img, form)");
   const isOwn = (/** @type {HTMLElement} */ one) => {
     const { backgroundColor, backgroundImage, color } = getComputedStyle(one);
     return !PAPERS.includes(backgroundColor) || backgroundImage !== "none" || (!INKS.includes(color) && !one.closest("a"));
   };
-  if (all.length > COLOURED_MAX || all.some(isOwn)) {
+  // The colours of a form cannot be replaced.
+  const isColoured = (/** @type {HTMLElement} */ form) => getComputedStyle(form).backgroundColor !== PAPERS[0];
+  if (all.length > COLOURED_MAX || all.some(isOwn) || within(frame, "form").some(isColoured)) {
     return false;
   }
-  for (const one of all) {
+  const [root, ...others] = all;
+  root?.style.setProperty("background-color", "transparent", "important");
+  for (const one of others) {
     one.style.setProperty("color", one.closest("a") ? "var(--link)" : "inherit", "important");
     one.style.setProperty("background-color", "transparent", "important");
   }
@@ -147,10 +175,13 @@ function foldQuotes(frame) {
   const [body] = within(frame, "body");
   for (const quote of within(frame, QUOTES)) {
     const text = quote.textContent ?? "";
-    const before = new Range();
+    const [before, after] = [new Range(), new Range()];
     before.setStart(body ?? quote, 0);
     before.setEndBefore(quote);
-    if (quote.matches(`:is(details, form, ${QUOTES}) *`) || text.length < QUOTE_LONG || /^\s*-{5,}/.test(text) || before.toString().trim() === "") {
+    after.setStartAfter(quote);
+    after.setEnd(body ?? quote, body?.childNodes.length ?? 0);
+    const isEnd = after.toString().trim() === "";
+    if (quote.matches(`:is(details, form, ${QUOTES}) *`) || text.length < QUOTE_LONG || /^\s*-{5,}/.test(text) || before.toString().trim() === "" || !(isEnd || isAnyOf(quote, MARKED)) || hasAnswers(quote)) {
       continue;
     }
     const above = quote.matches(".moz-cite-prefix + *") ? quote.previousElementSibling : null;
@@ -160,9 +191,29 @@ function foldQuotes(frame) {
   }
 }
 
+/** Whether answers stand between the quotations within an element. @param {HTMLElement} quote */
+function hasAnswers(quote) {
+  const quoted = [...quote.querySelectorAll("blockquote")].filter(one => one.parentElement?.closest("blockquote, .gmail_quote, .yahoo_quoted") === quote);
+  const [first] = quoted;
+  if (!first || isAnyOf(quote, "blockquote")) {
+    return false;
+  }
+  const rest = new Range();
+  rest.setStartBefore(first);
+  rest.setEnd(quote, quote.childNodes.length);
+  const letters = (/** @type {string} */ text) => text.replace(/\s+/g, "").length;
+  return letters(rest.toString()) > letters(quoted.map(one => one.textContent).join(""));
+}
+
+/** Whether an element matches a selector. A form may shadow its own method. @param {EventTarget | null} one @param {string} selector */
+function isAnyOf(one, selector) {
+  return one !== null && "nodeType" in one && /** @type {boolean} */ (Element.prototype.matches.call(one, selector));
+}
+
 /** Scrolls to the target of a link within a document. @param {HTMLIFrameElement} frame @param {Event} event */
 function fragmentFollowed(frame, event) {
-  const name = /** @type {Element} */ (event.target).closest("a")?.getAttribute("href") ?? "";
+  const link = /** @type {Element | null} */ (Element.prototype.closest.call(event.target, "a"));
+  const name = link?.getAttribute("href") ?? "";
   if (name.startsWith("#")) {
     event.preventDefault();
     within(frame, `[id="${CSS.escape(name.slice(1))}"], a[name="${CSS.escape(name.slice(1))}"]`)[0]?.scrollIntoView();
@@ -173,7 +224,9 @@ function framesArrived() {
   framed = framed.filter(({ frame }) => frame.isConnected);
   for (const frame of document.querySelectorAll("iframe")) {
     frame.addEventListener("load", () => frameArrived(frame));
-    frameArrived(frame);
+    if (documentOf(frame, "readyState") === "complete") {
+      frameArrived(frame);
+    }
   }
 }
 

@@ -107,6 +107,8 @@ fn the_introduction_of_a_long_quote_is_folded_with_it() {
     }
     assert!(prose(&format!("These are:\n{quote}")).starts_with("<p>These are:</p><details>"));
     assert!(prose("You wrote:\n> 1").starts_with("<p>You wrote:</p><blockquote"));
+    let paragraph = format!("{}you wrote:\n{quote}", "I cancel the order, since ".repeat(12));
+    assert!(prose(&paragraph).starts_with("<p>I cancel"), "a paragraph is no introduction");
     assert!(prose(&format!("You wrote:\n{quote}")).starts_with("<details>"));
 }
 
