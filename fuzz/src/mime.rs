@@ -6,7 +6,7 @@ use machine::UnixTime;
 use message::compose::{AttachedFile, Composer, Files, NewMessage};
 use message::header::{Address, Field, Header, HeaderMailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Structure, StructureReader};
-use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
+use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, report, summarize};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -121,7 +121,13 @@ fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
         out
     };
     assert_eq!(decoded(cuts), decoded(&[u8::MAX]), "bytes do not depend on cuts");
-    assert_eq!(text(cuts), text(&[u8::MAX]), "text does not depend on cuts");
+    let text_of_part = text(&[u8::MAX]);
+    assert_eq!(text(cuts), text_of_part, "text does not depend on cuts");
+    for recipient in report::delivery_report(&text_of_part).iter().flat_map(|it| &it.recipients) {
+        assert!(is_line(&recipient.address) && is_line(&recipient.diagnostic));
+    }
+    let receipt = report::read_receipt(&text_of_part);
+    assert!(receipt.is_none_or(|receipt| is_line(&receipt.address)));
 }
 
 fn summary(message: &[u8]) {

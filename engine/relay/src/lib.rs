@@ -63,9 +63,10 @@ pub use client::{
     Action, BODY_ROOM_BYTES, ClientLogin, RECIPIENTS_MAX, SmtpClient, SmtpClientSettings, TlsMode,
 };
 pub use fetch::Fetch;
+pub use message::report::Enhanced;
 pub use outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Misbehaviour, Stage};
 pub use outgoing_message::{ContentWidth, Envelope, OutgoingMessage, OutgoingRecipient, Script};
 pub use queue_id::{QueueId, QueueIds};
-pub use reply::{Enhanced, Reply};
+pub use reply::Reply;
 pub use smtp::{Notify, Return};
 pub use speaker::Speaker;

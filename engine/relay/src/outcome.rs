@@ -5,7 +5,9 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
-use crate::reply::{Enhanced, Reply};
+use message::report::Enhanced;
+
+use crate::reply::Reply;
 
 /// The outcome of a message for one recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -16,6 +16,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use message::report::Enhanced;
+
 use crate::extensions::ServerExtensions;
 use crate::outcome::Misbehaviour;
 
@@ -30,23 +32,6 @@ const LINES_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 512;
 /// The most bytes of a line before its words: the code, and an enhanced code.
 const CODE_BYTES: usize = "550-".len() + "5.123.123 ".len();
-
-/// An enhanced status code (RFC 3463): `5.1.1`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Enhanced {
-    /// 2, 4 or 5, as the first digit of the reply.
-    pub class: u8,
-    /// The subject.
-    pub subject: u16,
-    /// The detail.
-    pub detail: u16,
-}
-
-impl fmt::Display for Enhanced {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}.{}.{}", self.class, self.subject, self.detail)
-    }
-}
 
 /// A reply of the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -215,12 +200,5 @@ fn parse(line: &[u8]) -> Option<(u16, ReplyLine, &[u8])> {
 fn enhanced(text: &[u8]) -> Option<(Enhanced, &[u8])> {
     let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end)?;
-    let mut numbers = word.split(|byte| *byte == b'.').map(|digits| {
-        let is_number = (1..=3).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-        is_number
-            .then(|| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
-    });
-    let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let class = u8::try_from(class).ok()?;
-    numbers.next().is_none().then_some((Enhanced { class, subject, detail }, rest))
+    Some((Enhanced::read(word)?, rest))
 }

@@ -32,10 +32,11 @@ use core::fmt::Write as _;
 use machine::UnixTime;
 use message::date_time;
 use message::header::Header;
+use message::report::Enhanced;
 use smtp::Notify;
 
 use crate::outgoing_message::{Envelope, OutgoingRecipient, Script};
-use crate::reply::{Enhanced, Reply};
+use crate::reply::Reply;
 
 /// The most bytes of a message's header that are returned.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;

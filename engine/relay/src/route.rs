@@ -24,10 +24,10 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
+use message::report::Enhanced;
 use siphasher::sip::SipHasher13;
 
 use crate::reach::is_public;
-use crate::reply::Enhanced;
 
 /// The most hosts that are looked up.
 const HOSTS_MAX: usize = 5;

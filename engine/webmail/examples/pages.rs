@@ -142,6 +142,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         is_asked_for: false,
         is_unread: false,
         warnings: &[],
+        notices: &[],
         loads: Loads::Own,
         bodies: &[MessageBody::Folded],
         attachments: &[],

@@ -5,6 +5,7 @@ use alloc::string::String;
 use askama::Template;
 
 use crate::frame::PageFrame;
+use crate::notice::KindNotice;
 use crate::prose::Prose;
 
 /// A shown part of a message.
@@ -78,6 +79,8 @@ pub struct ConversationMessage<'a> {
     pub is_unread: bool,
     /// Warnings: the sender or a link may be fraudulent, or the message is not shown in full.
     pub warnings: &'a [String],
+    /// Statements about the kind of the message.
+    pub notices: &'a [KindNotice],
     /// Whether the HTML of the message loads remote content.
     pub loads: Loads,
     /// The parts that are shown, in their order.

@@ -31,6 +31,7 @@ mod list;
 mod mailboxes;
 mod message_contents;
 mod message_date;
+mod notices;
 mod open_message;
 mod password;
 mod people;

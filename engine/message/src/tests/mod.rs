@@ -7,6 +7,7 @@ mod mailbox_files;
 mod messages;
 mod presentations;
 mod reencoding;
+mod reports;
 mod revisions;
 mod short_headers;
 mod summaries;

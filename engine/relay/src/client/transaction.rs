@@ -7,13 +7,15 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::mem;
 
+use message::report::Enhanced;
+
 use super::{Action, SentCommand, SmtpClient, State};
 use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Stage};
 use crate::outgoing_message::{
     ContentWidth, OutgoingMessage, OutgoingRecipient, Script, is_forward_path, is_parameter,
     is_reverse_path, write_report_parameters,
 };
-use crate::reply::{Enhanced, Reply};
+use crate::reply::Reply;
 
 /// The message that is being sent.
 #[derive(Debug)]

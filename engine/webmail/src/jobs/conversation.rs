@@ -187,7 +187,7 @@ impl ConversationJob {
         let clock = LocalClock { now: cx.now(), zone: cx.zone(client.account) };
         let key = self.opened.key();
         let known = cx.store().account(client.account);
-        let opened = match self.opened.shown(self.loaded, known.as_ref()) {
+        let opened = match self.opened.shown(self.loaded, known.as_ref(), &clock.zone) {
             Ok(shown) => ConversationEntry { info: shown.info, shown: Ok(shown), key },
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
             Err(refusal) => return answer::refused(refusal, why(refusal)),
@@ -252,7 +252,7 @@ impl ConversationJob {
         for opening in &mut self.whole {
             let key = opening.key();
             let (mailbox, uid) = key.in_store();
-            match opening.shown(loaded, known.as_ref()) {
+            match opening.shown(loaded, known.as_ref(), &clock.zone) {
                 Ok(shown) => {
                     entries.push(ConversationEntry { info: shown.info, shown: Ok(shown), key })
                 }
@@ -370,6 +370,7 @@ impl ConversationEntry<'_> {
                 is_asked_for: self.key == opened,
                 is_unread: !self.info.flags.contains(Flags::SEEN),
                 warnings: &shown.warnings,
+                notices: &shown.notices,
                 loads: shown.loads,
                 bodies,
                 attachments,
@@ -391,6 +392,7 @@ impl ConversationEntry<'_> {
                     is_asked_for: false,
                     is_unread: row.is_unread,
                     warnings: &[],
+                    notices: &[],
                     loads: Loads::Own,
                     bodies,
                     attachments,

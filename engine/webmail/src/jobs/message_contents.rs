@@ -15,7 +15,7 @@ use message::presentation::{
     self, Content, OTHER_TEXT_BYTES_MAX, Preference, Presentation, ShownAs,
 };
 use message::structure::{ADDRESS_FIELD_BYTES_MAX, Listener, Part};
-use message::{TextDecoder, is_blank, text_of_html};
+use message::{TextDecoder, is_blank, report, text_of_html};
 
 use super::embedded_images;
 
@@ -56,6 +56,12 @@ pub(super) struct MessageContents {
     /// Whether the message may have more mailboxes of one kind than are kept.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
+    /// The subject of the message that a report returns, from the header of the first attached
+    /// message after the report.
+    returned_subject: Option<String>,
+    has_report: bool,
+    /// Whether the field that arrives next is in the header of the message itself.
+    is_own_field: bool,
     /// The time in the date field.
     pub(super) sent: Option<SentDate>,
     /// The names and values of fields in the charset of the body, until it is known.
@@ -130,7 +136,13 @@ impl MessageContents {
         presentation
     }
 
-    fn text_of(&self, part: usize) -> Option<&PartText> {
+    /// The subject of the message that a report returns.
+    pub(super) fn returned_subject(&self) -> Option<&str> {
+        self.returned_subject.as_deref()
+    }
+
+    /// The text of a part, if the part may be shown.
+    pub(super) fn text_of(&self, part: usize) -> Option<&PartText> {
         let place = self.texts.binary_search_by_key(&part, |text| text.part);
         place.ok().and_then(|place| self.texts.get(place))
     }
@@ -182,10 +194,18 @@ impl MessageContents {
 
 impl Listener for MessageContents {
     fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
-        part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        self.is_own_field = part.depth == 0;
+        if self.is_own_field {
+            return FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+        }
+        self.has_report && self.returned_subject.is_none() && name.eq_ignore_ascii_case(b"Subject")
     }
 
     fn field_arrived(&mut self, field: &Field<'_>) {
+        if !self.is_own_field {
+            self.returned_subject = Some(report::subject(field));
+            return;
+        }
         let is_in_utf8 = core::str::from_utf8(field.value).is_ok();
         if is_in_utf8 || self.unlabelled_bytes > UNLABELLED_BYTES_MAX {
             return self.field_in_utf8_arrived(field);
@@ -201,6 +221,8 @@ impl Listener for MessageContents {
         self.texts
             .pop_if(|last| parts.get(last.part + 1).is_some_and(|next| next.parent() == last.part));
         let Some(shown_as) = presentation::shown_as(parts) else { return false };
+        self.has_report |= report::is_delivery_report(&part.media_type)
+            || report::is_read_receipt(&part.media_type);
         let is_usual = matches!(&*part.media_type, "text/plain" | "text/html")
             || part.has_main_type("multipart");
         let same = self.texts.iter().filter(|text| text.shown_as == shown_as);

@@ -16,14 +16,17 @@ use store::{
 
 use crate::context::JobContext;
 use crate::conversation::{Attachment, Loads, MessageBody};
+use crate::notice::KindNotice;
 use crate::prose::Prose;
 use crate::step::JobProgress;
+use crate::zone::Zone;
 use crate::{MessageKey, WebPage};
 use crate::{phishing, remote_content};
 
 use super::attachments::{Attached, names};
 use super::message_contents::{MessageContents, PartText};
 use super::message_date::sent_apart;
+use super::notices;
 use super::people;
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
@@ -204,6 +207,7 @@ impl OpenMessage {
         &mut self,
         loaded: Option<MessageKey>,
         known: Option<&AccountInfo<'_>>,
+        zone: &Zone,
     ) -> Result<ShownMessage, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
@@ -211,6 +215,7 @@ impl OpenMessage {
         let Structure { parts, is_cut } = self.structure();
         let mut contents = core::mem::take(&mut self.contents);
         let presentation = contents.presentation(&parts, Preference::Html);
+        let notices = notices::of(&contents, &parts, &presentation, zone);
         let texts = contents.take_shown(&presentation);
         let from = contents.from.clone().unwrap_or_default();
         let warnings = warnings(&from, &texts, &parts, is_cut);
@@ -241,6 +246,7 @@ impl OpenMessage {
             shown: texts.into_iter().map(|text| ShownPart::of(text, self.key)).collect(),
             info,
             warnings,
+            notices,
             loads,
             attached: Attached::of(&parts, &presentation, self.key),
         })
@@ -307,6 +313,7 @@ pub(super) struct ShownMessage {
     /// The parts that are shown, in their order.
     shown: Vec<ShownPart>,
     pub(super) warnings: Vec<String>,
+    pub(super) notices: Vec<KindNotice>,
     pub(super) loads: Loads,
     attached: Vec<Attached>,
 }

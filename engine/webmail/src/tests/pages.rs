@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use crate::{
     Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, FlashNotice,
-    HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage, MessageBody,
-    OwnMailbox, PageFrame, PrintPage, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage,
-    RowTarget, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
+    HoldTime, KindNotice, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage,
+    MessageBody, OwnMailbox, PageFrame, PrintPage, Prose, QueuePage, QueueRow, QuotaMeter,
+    RefusedPage, RowTarget, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 /// The values for the templates.
@@ -88,6 +88,8 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: sample, size: sample, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(sample)];
+    let fact = (String::from(sample), String::from(sample));
+    let notices = [KindNotice { words: sample.into(), facts: [fact].into() }];
     let html = MessageBody::Html { source: "/mail/html/1.7/1", whole: Some("/mail/whole/1.7/1") };
     let text = MessageBody::Text(Prose(sample));
     let bodies = [&[MessageBody::Folded][..], &[text], &[html], &[text, html, text], &[]];
@@ -107,6 +109,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         is_asked_for: false,
         is_unread: false,
         warnings: &warnings,
+        notices: &notices,
         loads: Loads::Nothing,
         bodies,
         attachments: &attachments,

@@ -41,6 +41,7 @@ mod logins;
 mod lookups;
 mod loops;
 mod memory;
+mod message_kinds;
 mod message_parts;
 mod message_times;
 mod messages;

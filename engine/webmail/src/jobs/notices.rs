@@ -1,0 +1,134 @@
+//! The statements about the kind of a message, from its contents.
+//!
+//! What a report says about deliveries is a claim of its author. So the statement names the report
+//! as its source.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use message::header::Header;
+use message::presentation::{Presentation, ShownAs};
+use message::report::{
+    self, DeliveryAction, DeliveryReport, ReadReceipt, ReceiptDisposition, RecipientStatus,
+};
+use message::structure::Part;
+
+use crate::moments::Moment;
+use crate::notice::KindNotice;
+use crate::zone::Zone;
+
+use super::message_contents::MessageContents;
+
+#[cfg(test)]
+mod tests;
+
+/// The statements about a message with these parts, which was read to its end.
+pub(super) fn of(
+    contents: &MessageContents,
+    parts: &[Part],
+    presentation: &Presentation,
+    zone: &Zone,
+) -> Vec<KindNotice> {
+    let texts = presentation.shown().filter(|(_, shown_as)| *shown_as == ShownAs::Text);
+    let texts = texts.filter_map(|(index, _)| {
+        Some((&*parts.get(index)?.media_type, contents.text_of(index)?.text.as_str()))
+    });
+    let texts: Vec<(&str, &str)> = texts.collect();
+    let message = || reported(subject_in(&texts).as_deref().or(contents.returned_subject()));
+    let notices = texts.iter().filter_map(|(media_type, text)| {
+        if report::is_delivery_report(media_type) {
+            Some(delivery(&report::delivery_report(text)?, &message(), zone))
+        } else if report::is_read_receipt(media_type) {
+            Some(receipt(&report::read_receipt(text)?, &message()))
+        } else {
+            None
+        }
+    });
+    notices.collect()
+}
+
+/// The subject in a returned header.
+fn subject_in(texts: &[(&str, &str)]) -> Option<String> {
+    let mut headers = texts.iter().filter(|(media_type, _)| {
+        matches!(*media_type, "text/rfc822-headers" | "message/global-headers")
+    });
+    let subjects = headers.find_map(|(_, text)| Header::new(text.as_bytes()).field("Subject"));
+    subjects.map(|field| report::subject(&field))
+}
+
+/// The message that a report is about. Its subject may be in any script, so it is isolated from the
+/// direction of the sentence.
+fn reported(subject: Option<&str>) -> String {
+    match subject {
+        None | Some("") => "your message".to_string(),
+        Some(subject) => format!("your message “\u{2068}{subject}\u{2069}”"),
+    }
+}
+
+fn delivery(report: &DeliveryReport, message: &str, zone: &Zone) -> KindNotice {
+    let mut actions = report.recipients.iter().map(|recipient| recipient.action);
+    let common = actions.next().filter(|first| actions.all(|action| action == *first));
+    let result = match common {
+        Some(DeliveryAction::Failed) => "was not delivered to:",
+        Some(DeliveryAction::Delayed) => "has not been delivered yet to:",
+        Some(DeliveryAction::Delivered) => "was delivered to:",
+        Some(DeliveryAction::Relayed) => "was relayed to a server that sends no reports, for:",
+        Some(DeliveryAction::Expanded) => "was delivered, and forwarded to further addresses, for:",
+        None => "had different results:",
+    };
+    let fact = |recipient: &RecipientStatus| {
+        (recipient.address.clone(), result_of(recipient, common.is_some(), zone))
+    };
+    let mut facts: Vec<(String, String)> = report.recipients.iter().map(fact).collect();
+    if report.has_more {
+        facts.push(("…".into(), "The report names more recipients.".into()));
+    }
+    KindNotice { words: format!("According to this report, {message} {result}"), facts }
+}
+
+/// What a report says about one recipient. `is_common`: the sentence above says what became of the
+/// message.
+fn result_of(recipient: &RecipientStatus, is_common: bool, zone: &Zone) -> String {
+    let action = match recipient.action {
+        DeliveryAction::Failed => "Not delivered.",
+        DeliveryAction::Delayed => "Not delivered yet.",
+        DeliveryAction::Delivered => "Delivered.",
+        DeliveryAction::Relayed => "Relayed to a server that sends no reports.",
+        DeliveryAction::Expanded => "Delivered, and forwarded to further addresses.",
+    };
+    let is_problem = matches!(recipient.action, DeliveryAction::Failed | DeliveryAction::Delayed);
+    let reason = recipient.status.filter(|_| is_problem).and_then(|status| status.words());
+    let details = match &*recipient.diagnostic {
+        "" => None,
+        diagnostic => Some(format!("Details: {diagnostic}")),
+    };
+    let retry = recipient.retry_until.filter(|_| recipient.action == DeliveryAction::Delayed);
+    let retry = retry.map(|until| {
+        format!("The server keeps trying until {}.", Moment::of(until, zone).in_words())
+    });
+    let is_silent = reason.is_none() && details.is_none() && retry.is_none();
+    let action = (!is_common || is_silent).then_some(action);
+    let sentences = [action, reason, retry.as_deref(), details.as_deref()];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn receipt(receipt: &ReadReceipt, message: &str) -> KindNotice {
+    let reader = match &*receipt.address {
+        "" => "its reader",
+        address => address,
+    };
+    let result = match receipt.disposition {
+        ReceiptDisposition::Displayed => {
+            format!("was displayed to {reader}. That does not mean that it was read.")
+        }
+        ReceiptDisposition::Deleted => {
+            format!("was deleted by {reader}, perhaps without being displayed.")
+        }
+        ReceiptDisposition::Processed => {
+            format!("was processed by a program of {reader}, perhaps without being displayed.")
+        }
+    };
+    let words = format!("According to this receipt, {message} {result}");
+    KindNotice { words, facts: Vec::new() }
+}

@@ -1,0 +1,114 @@
+//! Tests of the statements about the kind of a message.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use message::presentation::Preference;
+use message::structure::StructureReader;
+
+use super::*;
+use crate::zone::ZoneCache;
+
+/// The statements about a message for a reader in Berlin, each with its facts on lines.
+fn notices(message: &str) -> Vec<String> {
+    let berlin = ZoneCache::default().find("Europe/Berlin");
+    let message = message.replace('\n', "\r\n");
+    let (mut reader, mut contents) = (StructureReader::new(), MessageContents::default());
+    reader.bytes_arrived(message.as_bytes(), &mut contents);
+    let parts = reader.message_ended(&mut contents).parts;
+    contents.message_ended(&parts);
+    let presentation = contents.presentation(&parts, Preference::Html);
+    let in_words = |notice: KindNotice| {
+        let facts = notice.facts.iter().map(|(name, text)| format!("\n{name}: {text}"));
+        facts.fold(notice.words, |all, fact| all + &fact)
+    };
+    of(&contents, &parts, &presentation, &berlin).into_iter().map(in_words).collect()
+}
+
+/// A multipart with these parts.
+fn multipart(kind: &str, parts: &[&str]) -> String {
+    let parts: String = parts.iter().map(|part| format!("--b\n{part}\n")).collect();
+    format!("Subject: outer\nContent-Type: multipart/{kind}; boundary=b\n\n{parts}--b--\n")
+}
+
+const WORDS: &str = "\nIt failed.";
+const STATUS: &str = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; a.test\n\nFinal-Recipient: rfc822; bob@far.test\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 no <b>such</b> user";
+const RETURNED: &str =
+    "Content-Type: message/rfc822\n\nFrom: ada@a.test\nSubject: =?utf-8?q?L=C3=BCnch?=\n\nAt noon?";
+
+#[test]
+fn a_report_says_which_message_did_not_arrive_and_why() {
+    let header = "Content-Type: text/rfc822-headers\n\nSubject: Lunch\nFrom: ada@a.test";
+    let of = |parts: &[&str]| notices(&multipart("report; report-type=delivery-status", parts));
+    let fact = "\nbob@far.test: The address does not exist. Details: 550 no <b>such</b> user";
+    let failed = |message: &str| {
+        [format!("According to this report, your message{message} was not delivered to:{fact}")]
+    };
+    assert_eq!(of(&[WORDS, STATUS, RETURNED]), failed(" “\u{2068}Lünch\u{2069}”"));
+    assert_eq!(of(&[WORDS, STATUS, header]), failed(" “\u{2068}Lunch\u{2069}”"));
+    assert_eq!(of(&[WORDS, STATUS]), failed(""));
+    assert_eq!(of(&[WORDS]), Vec::<String>::new());
+    // The subject of a message before the report is not that of the reported message.
+    assert_eq!(of(&[RETURNED, STATUS]), failed(""));
+    // The report belongs to an attached message.
+    let inner = multipart("report", &[WORDS, STATUS]).replace("--b", "--c").replace("=b", "=c");
+    let forwarded = format!("Content-Type: message/rfc822\n\n{inner}");
+    assert_eq!(notices(&multipart("mixed", &[WORDS, &forwarded])), Vec::<String>::new());
+}
+
+#[test]
+fn a_report_says_what_became_of_each_recipient() {
+    let of = |recipients: &[&str]| {
+        let blocks: String = recipients
+            .iter()
+            .zip(1..)
+            .map(|(fields, number)| {
+                format!("\nFinal-Recipient: rfc822; r{number}@a.test\n{fields}")
+            })
+            .collect();
+        let status =
+            format!("Content-Type: message/delivery-status\n\nReporting-MTA: dns; a\n{blocks}");
+        notices(&multipart("report", &[WORDS, &status])).pop().unwrap_or_default()
+    };
+    let until = "Will-Retry-Until: Tue, 3 Nov 2026 22:04:05 +0000\n";
+    assert_eq!(
+        of(&[&format!("Action: delayed\nStatus: 4.4.1\n{until}")]),
+        "According to this report, your message has not been delivered yet to:\nr1@a.test: The server could not be reached. The server keeps trying until 3 Nov 2026, 23:04."
+    );
+    assert_eq!(
+        of(&["Action: delivered\nStatus: 2.0.0\n", "Action: delivered\nStatus: 2.1.5\n"]),
+        "According to this report, your message was delivered to:\nr1@a.test: Delivered.\nr2@a.test: Delivered."
+    );
+    assert_eq!(
+        of(&["Action: failed\nStatus: 5.9.9\n", "Action: relayed\n", "Action: expanded\n"]),
+        "According to this report, your message had different results:\nr1@a.test: Not delivered.\nr2@a.test: Relayed to a server that sends no reports.\nr3@a.test: Delivered, and forwarded to further addresses."
+    );
+    let many = of(&["Action: failed\n"; report::RECIPIENTS_MAX + 1]);
+    assert!(many.ends_with("\n…: The report names more recipients."), "{many}");
+}
+
+#[test]
+fn a_receipt_says_what_it_means() {
+    let of = |disposition: &str| {
+        let receipt = format!(
+            "Content-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; bob@far.test\nDisposition: manual-action/MDN-sent-manually; {disposition}"
+        );
+        notices(&multipart("report", &[WORDS, &receipt, RETURNED]))
+    };
+    let message = "According to this receipt, your message “\u{2068}Lünch\u{2069}” was";
+    assert_eq!(
+        of("displayed"),
+        [format!("{message} displayed to bob@far.test. That does not mean that it was read.")]
+    );
+    assert_eq!(
+        of("deleted"),
+        [format!("{message} deleted by bob@far.test, perhaps without being displayed.")]
+    );
+    assert_eq!(
+        of("processed"),
+        [format!(
+            "{message} processed by a program of bob@far.test, perhaps without being displayed."
+        )]
+    );
+}

@@ -1,0 +1,15 @@
+//! A statement above a message about its kind: that it is a report on another message, for example.
+//!
+//! Invariant: a statement says only what the message claims, and never that it is true.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A statement about the kind of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KindNotice {
+    /// A sentence.
+    pub words: String,
+    /// Facts after the sentence: the name of each, and its text.
+    pub facts: Vec<(String, String)>,
+}

@@ -1,0 +1,39 @@
+//! Tests of the statements about the kind of a message, on its page and on paper.
+
+#![allow(clippy::expect_used, reason = "a test may fail")]
+
+use super::webmail::{Browser, serving};
+
+#[test]
+fn a_page_says_what_a_delivery_report_means() {
+    let (mut room, trust) = serving(91);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let report = [
+        "From: x@example.org\r\nSubject: Failure\r\n",
+        "Content-Type: multipart/report; report-type=delivery-status; boundary=r\r\n\r\n",
+        "--r\r\n\r\nIt failed.\r\n",
+        "--r\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.test\r\n\r\n",
+        "Final-Recipient: rfc822; bob@far.test\r\nAction: failed\r\nStatus: 5.1.1\r\n",
+        "Diagnostic-Code: smtp; 550 <script>no</script> https://far.test/\r\n",
+        "--r\r\nContent-Type: message/rfc822\r\n\r\nSubject: <b>Lunch\r\n\r\nAt noon?\r\n--r--\r\n",
+    ]
+    .concat();
+    assert!(room.deliver("ada@barepost.test", report.as_bytes()).starts_with("250"));
+    for address in ["/mail/box/1/1", "/mail/print/1.1"] {
+        let page = ada.get(&mut room, address).text();
+        let (before, after) = page.split_once("It failed.").expect("the text of the report");
+        let notice = before.split_once("According to this report").expect("a notice").1;
+        for words in [
+            "your message “\u{2068}&#60;b&#62;Lunch\u{2069}” was not delivered to:",
+            "<dt dir=\"auto\">bob@far.test</dt>",
+            "The address does not exist. Details: 550 &#60;script&#62;no&#60;/script&#62; https://far.test/</dd>",
+        ] {
+            assert!(notice.contains(words), "{words}: {notice}");
+        }
+        assert!(!notice.contains("<script>") && !notice.contains("<a href=\"https://"), "{notice}");
+        assert!(after.contains("Status: 5.1.1"), "{after}");
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
