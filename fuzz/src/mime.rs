@@ -3,6 +3,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
+use message::calendar::Calendar;
 use message::compose::{AttachedFile, Composer, Files, NewMessage};
 use message::header::{Address, Field, Header, HeaderMailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Structure, StructureReader};
@@ -125,6 +126,10 @@ fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
     assert_eq!(text(cuts), text_of_part, "text does not depend on cuts");
     for recipient in report::delivery_report(&text_of_part).iter().flat_map(|it| &it.recipients) {
         assert!(is_line(&recipient.address) && is_line(&recipient.diagnostic));
+    }
+    let calendar = Calendar::read(body, part.charset.as_deref());
+    for event in calendar.iter().flat_map(|calendar| &calendar.events) {
+        assert!(is_line(&event.summary) && is_line(&event.organizer.name));
     }
     let receipt = report::read_receipt(&text_of_part);
     assert!(receipt.is_none_or(|receipt| is_line(&receipt.address)));

@@ -5,9 +5,9 @@
 //! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
 //! the trace fields of earlier servers). It reads what users see: header fields ([`header`]), the
 //! parts of a message ([`structure`]) and their places on a page ([`presentation`]), their content
-//! ([`BodyDecoder`], [`TextDecoder`]), reports on messages ([`report`]), and the line of a message
-//! list ([`Summary`]). It writes the messages of users ([`compose`]), and the file in which users
-//! download their messages ([`MboxWriter`]).
+//! ([`BodyDecoder`], [`TextDecoder`]), calendars ([`calendar`]), reports on messages ([`report`]),
+//! and the line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and
+//! the file in which users download their messages ([`MboxWriter`]).
 //!
 //! Invariants:
 //! - The code on the path of a message through the server does not allocate, and does not keep lent
@@ -26,6 +26,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod calendar;
 mod charset;
 pub mod compose;
 mod date;

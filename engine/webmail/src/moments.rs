@@ -91,6 +91,18 @@ impl Moment {
         format!("{} {month} {year}, {time}", local.day())
     }
 
+    /// The date with the day of the week: `Tue, 3 Nov 2026`.
+    pub(crate) fn date_in_words(&self) -> String {
+        let local = &self.local;
+        let [weekday, month, year] = [WEEKDAY, MONTH, YEAR].map(|range| local.part(range));
+        format!("{weekday}, {} {month} {year}", local.day())
+    }
+
+    /// The time of day to the minute: `14:05`.
+    pub(crate) fn time_of_day(&self) -> &str {
+        self.local.part(HOUR_MINUTE)
+    }
+
     /// The exact time in the format of RFC 3339: `2026-11-03T14:05:06Z`.
     pub(crate) fn exact(&self) -> String {
         let utc = DateText(date_time(self.time));
@@ -112,6 +124,7 @@ impl DateText {
     }
 }
 
+const WEEKDAY: Range<usize> = 0..3;
 const DAY: Range<usize> = 5..7;
 const DATE: Range<usize> = 5..16;
 const MONTH: Range<usize> = 8..11;

@@ -16,6 +16,8 @@ use tz::TimeZone;
 /// The maximum number of zones that a core keeps in memory.
 const ZONES_MAX: usize = 16;
 
+const SECONDS_IN_DAY: u64 = 86_400;
+
 /// A time zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone {
@@ -37,6 +39,18 @@ impl Zone {
     pub(crate) fn local(&self, time: UnixTime) -> UnixTime {
         let seconds = time.seconds().saturating_add_signed(self.offset_seconds(time));
         UnixTime::from_seconds(seconds)
+    }
+
+    /// The time at which clocks in the zone show `local`. If they show it twice, it is the first
+    /// time. If they skip it, it is as if they had not skipped it yet.
+    pub(crate) fn utc(&self, local: UnixTime) -> UnixTime {
+        let offset = |seconds: u64| self.offset_seconds(UnixTime::from_seconds(seconds));
+        let seconds = local.seconds();
+        let before = offset(seconds.saturating_sub(SECONDS_IN_DAY));
+        let after = offset(seconds.saturating_add(SECONDS_IN_DAY));
+        let [earlier, later] = [before, after].map(|offset| seconds.saturating_add_signed(-offset));
+        let is_later = offset(earlier) != before && offset(later) == after;
+        UnixTime::from_seconds(if is_later { later } else { earlier })
     }
 
     /// The offset from UTC in the form of RFC 5322: `+0100`.

@@ -295,7 +295,7 @@ fn sent(day: (u64, u64, u64), time: (u64, u64, u64), zone_minutes: i16) -> Optio
 
 /// The number of days from 1970-01-01 to this day. `None`: the day does not exist, or is not in the
 /// years 1970 to 9999.
-fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
+pub(crate) fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (before, length) = match month {
         1 => (0, 31),

@@ -29,6 +29,7 @@ use crate::charset;
 
 pub use address::{ADDRESSES_MAX, Address, HeaderMailbox};
 pub use date::SentDate;
+pub(crate) use date::days_since_1970;
 #[cfg(test)]
 pub(crate) use date::read_words as date_by_words;
 pub(crate) use encoded_word::hex_value;

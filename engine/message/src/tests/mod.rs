@@ -1,5 +1,6 @@
 //! Tests of dates and trace fields.
 
+mod calendars;
 mod compose;
 mod headers;
 mod limits;

@@ -18,6 +18,7 @@ use message::structure::{ADDRESS_FIELD_BYTES_MAX, Listener, Part};
 use message::{TextDecoder, is_blank, report, text_of_html};
 
 use super::embedded_images;
+use super::file_contents::FileContents;
 
 /// The maximum number of bytes of a message's text on a page. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -68,6 +69,8 @@ pub(super) struct MessageContents {
     unlabelled: Vec<(&'static str, Vec<u8>)>,
     /// The number of bytes in `unlabelled`.
     unlabelled_bytes: usize,
+    /// The files about which the page says something.
+    files: FileContents,
     /// The texts of the parts that may be shown, in the order of the parts.
     texts: Vec<PartText>,
     /// The decoder of the last text, while its part is being read.
@@ -139,6 +142,11 @@ impl MessageContents {
     /// The subject of the message that a report returns.
     pub(super) fn returned_subject(&self) -> Option<&str> {
         self.returned_subject.as_deref()
+    }
+
+    /// The files about which the page says something.
+    pub(super) fn files(&self) -> &FileContents {
+        &self.files
     }
 
     /// The text of a part, if the part may be shown.
@@ -220,7 +228,9 @@ impl Listener for MessageContents {
         // Text before the parts of a multipart is shown only if there are no parts.
         self.texts
             .pop_if(|last| parts.get(last.part + 1).is_some_and(|next| next.parent() == last.part));
-        let Some(shown_as) = presentation::shown_as(parts) else { return false };
+        let Some(shown_as) = presentation::shown_as(parts) else {
+            return self.files.body_began(parts);
+        };
         self.has_report |= report::is_delivery_report(&part.media_type)
             || report::is_read_receipt(&part.media_type);
         let is_usual = matches!(&*part.media_type, "text/plain" | "text/html")
@@ -254,6 +264,9 @@ impl Listener for MessageContents {
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
+        if self.files.body_arrived(bytes) {
+            return;
+        }
         if let (Some(decoder), Some(text)) = (&mut self.decoder, self.texts.last_mut()) {
             if text.text.len() < self.room {
                 decoder.bytes_arrived(bytes, &mut text.text);
@@ -264,6 +277,9 @@ impl Listener for MessageContents {
     }
 
     fn body_ended(&mut self) {
+        if self.files.body_ended() {
+            return;
+        }
         if let (Some(mut decoder), Some(text)) = (self.decoder.take(), self.texts.last_mut()) {
             decoder.body_ended(&mut text.text);
             // A frame shows exactly this much of an HTML part.

@@ -16,8 +16,9 @@ use message::structure::Part;
 
 use crate::moments::Moment;
 use crate::notice::KindNotice;
-use crate::zone::Zone;
+use crate::zone::{Zone, ZoneCache};
 
+use super::invitation::{self, Zones};
 use super::message_contents::MessageContents;
 
 #[cfg(test)]
@@ -45,7 +46,12 @@ pub(super) fn of(
             None
         }
     });
-    notices.collect()
+    let mut notices: Vec<KindNotice> = notices.collect();
+    let mut zones = Zones { reader: zone, known: &mut ZoneCache::default() };
+    for calendar in contents.files().calendars() {
+        notices.extend(invitation::notices(calendar, &mut zones));
+    }
+    notices
 }
 
 /// The subject in a returned header.

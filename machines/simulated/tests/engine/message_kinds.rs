@@ -37,3 +37,38 @@ fn a_page_says_what_a_delivery_report_means() {
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
+
+#[test]
+fn a_page_says_what_an_invitation_is_about() {
+    let (mut room, trust) = serving(92);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/settings").token();
+    let fields = [("token", token.as_str()), ("zone", "Asia/Tokyo"), ("do", "save")];
+    assert_eq!(ada.send(&mut room, "/mail/settings", &fields).status, 303);
+    let invitation = [
+        "From: x@example.org\r\nSubject: Planning\r\n",
+        "Content-Type: multipart/alternative; boundary=a\r\n\r\n",
+        "--a\r\n\r\nPlease come.\r\n",
+        "--a\r\nContent-Type: text/calendar; method=REQUEST\r\n\r\n",
+        "BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\n",
+        "DTSTART;TZID=Europe/Berlin:20260703T090000\r\nDTEND;TZID=Europe/Berlin:20260703T103000\r\n",
+        "SUMMARY:<i>Plan\r\nLOCATION:https://meet.test/\r\n",
+        "END:VEVENT\r\nEND:VCALENDAR\r\n--a--\r\n",
+    ]
+    .concat();
+    assert!(room.deliver("ada@barepost.test", invitation.as_bytes()).starts_with("250"));
+    for address in ["/mail/box/1/1", "/mail/print/1.1"] {
+        let page = ada.get(&mut room, address).text();
+        let (before, after) = page.split_once("Please come.").expect("the text");
+        let notice = before.split_once("You are invited to this event:").expect("a notice").1;
+        for fact in ["&#60;i&#62;Plan", "Fri, 3 Jul 2026, 16:00 – 17:30 (Asia/Tokyo)"] {
+            let fact = format!("<dd dir=\"auto\">{fact}</dd>");
+            assert!(notice.contains(&fact), "{fact}: {notice}");
+        }
+        assert!(notice.contains("https://meet.test/</dd>") && !notice.contains("<a "), "{notice}");
+        assert!(after.contains("invite.ics"), "{after}");
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}

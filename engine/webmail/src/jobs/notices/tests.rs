@@ -112,3 +112,117 @@ fn a_receipt_says_what_it_means() {
         )]
     );
 }
+
+/// The statement about a calendar with one event with these lines.
+fn event(method: &str, lines: &str) -> String {
+    let calendar = format!(
+        "Content-Type: text/calendar; charset=utf-8\n\nBEGIN:VCALENDAR\nMETHOD:{method}\nBEGIN:VEVENT\n{lines}\nEND:VEVENT\nEND:VCALENDAR"
+    );
+    notices(&multipart("alternative", &[WORDS, &calendar])).join("\n--\n")
+}
+
+#[test]
+fn an_invitation_says_what_when_and_where() {
+    let all = "DTSTART:20261103T140000Z\nDTEND:20261103T150000Z\nSUMMARY:Planning\nLOCATION:Room 4\nORGANIZER;CN=Grace:mailto:grace@a.test\nRRULE:FREQ=WEEKLY;INTERVAL=2\nATTENDEE;PARTSTAT=ACCEPTED:mailto:ada@a.test";
+    let facts = "What: Planning\nWhen: Tue, 3 Nov 2026, 15:00 – 16:00 (Europe/Berlin)\nRepeats: every 2 weeks\nWhere: Room 4\nOrganizer: Grace <grace@a.test>";
+    for (method, words, answer) in [
+        ("REQUEST", "You are invited to this event:", ""),
+        ("CANCEL", "This event is cancelled:", ""),
+        ("PUBLISH", "This message has an event:", ""),
+        ("REPLY", "This message answers an invitation:", "\nAnswer: ada@a.test: accepted"),
+        (
+            "COUNTER",
+            "This message proposes a change to an event:",
+            "\nAnswer: ada@a.test: accepted",
+        ),
+    ] {
+        assert_eq!(event(method, all), format!("{words}\n{facts}{answer}"));
+    }
+    assert_eq!(event("REQUEST", "STATUS:CANCELLED"), "This event is cancelled:");
+    assert_eq!(event("REQUEST", "X-NOTHING:1"), "");
+}
+
+#[test]
+fn times_of_events_are_in_the_zone_of_the_reader() {
+    let when = |lines: &str| {
+        let notice = event("REQUEST", lines);
+        notice.split_once("When: ").map(|(_, when)| String::from(when)).unwrap_or(notice)
+    };
+    for (start, end, expected) in [
+        (":20261103T140000Z", ":20261103T140000Z", "Tue, 3 Nov 2026, 15:00 (Europe/Berlin)"),
+        (
+            ":20261103T220000Z",
+            ":20261103T233000Z",
+            "Tue, 3 Nov 2026, 23:00 – Wed, 4 Nov 2026, 00:30 (Europe/Berlin)",
+        ),
+        (
+            ";TZID=America/New_York:20260703T090000",
+            ";TZID=America/New_York:20260703T100000",
+            "Fri, 3 Jul 2026, 15:00 – 16:00 (Europe/Berlin)",
+        ),
+        (
+            ";TZID=/mozilla.org/20050126_1/Asia/Tokyo:20260703T090000",
+            ":20260703T010000Z",
+            "Fri, 3 Jul 2026, 02:00 – 03:00 (Europe/Berlin)",
+        ),
+        (
+            ";TZID=Mars Standard Time:20260703T090000",
+            ";TZID=Mars Standard Time:20260703T100000",
+            "Fri, 3 Jul 2026, 09:00 – 10:00 (Mars Standard Time)",
+        ),
+        (
+            ";TZID=Mars Standard Time:20260703T090000",
+            ":20260703T100000Z",
+            "Fri, 3 Jul 2026, 09:00 (Mars Standard Time) – Fri, 3 Jul 2026, 12:00 (Europe/Berlin)",
+        ),
+        (":20260703T090000", ":20260703T100000", "Fri, 3 Jul 2026, 09:00 – 10:00 (local time)"),
+        (";VALUE=DATE:20260703", ";VALUE=DATE:20260704", "Fri, 3 Jul 2026 (all day)"),
+        (
+            ";VALUE=DATE:20260703",
+            ";VALUE=DATE:20260706",
+            "Fri, 3 Jul 2026 – Sun, 5 Jul 2026 (all day)",
+        ),
+        (";VALUE=DATE:20260703", ";VALUE=DATE:20260601", "Fri, 3 Jul 2026 (all day)"),
+        (";VALUE=DATE:20260703", ":20260704T100000Z", "Fri, 3 Jul 2026 (all day)"),
+    ] {
+        assert_eq!(when(&format!("DTSTART{start}\nDTEND{end}")), expected);
+    }
+    assert_eq!(when("DTSTART;VALUE=DATE:20260703"), "Fri, 3 Jul 2026 (all day)");
+    let zone = "DTSTART;TZID=Mine:20260703T090000\nEND:VEVENT\nBEGIN:VTIMEZONE\nTZID:Mine\nBEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETTO:+0900\nEND:STANDARD\nEND:VTIMEZONE\nBEGIN:VEVENT";
+    assert_eq!(when(zone), "Fri, 3 Jul 2026, 02:00 (Europe/Berlin)");
+    let repeated = |rule: &str| when(&format!("DTSTART;VALUE=DATE:20260703\nRRULE:{rule}"));
+    let day = "Fri, 3 Jul 2026 (all day)\nRepeats:";
+    assert_eq!(repeated("FREQ=DAILY;COUNT=3"), format!("{day} every day, 3 times"));
+    assert_eq!(
+        repeated("FREQ=YEARLY;UNTIL=20301231T230000Z"),
+        format!("{day} every year until Wed, 1 Jan 2031")
+    );
+}
+
+#[test]
+fn an_invitation_is_shown_once_and_not_of_attached_messages() {
+    let calendar = |media_type: &str, name: &str| {
+        format!(
+            "Content-Type: {media_type}\nContent-Transfer-Encoding: 8bit\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:{name}\nEND:VEVENT\nEND:VCALENDAR\n"
+        )
+    };
+    let [one, copy, other] = [
+        calendar("text/calendar", "One"),
+        calendar("application/ics; name=invite.ics", "One"),
+        calendar("text/calendar; name=b.ics", "Other"),
+    ];
+    let of = |name: &str| format!("This message has an event:\nWhat: {name}");
+    assert_eq!(notices(&multipart("mixed", &[&one, &copy, &other])), [of("One"), of("Other")]);
+    let attached = format!("Content-Type: message/rfc822\n\n{one}");
+    assert_eq!(notices(&multipart("mixed", &[WORDS, &attached])), Vec::<String>::new());
+    let many: Vec<String> =
+        (0..9).map(|number| calendar("text/calendar", &format!("{number}"))).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(notices(&multipart("mixed", &many)).len(), 4);
+    // Only the beginning of a large calendar is read.
+    let large = calendar("text/calendar", "Large").replace(
+        "END:VEVENT",
+        &["DESCRIPTION:x\n".repeat(10_000), "LOCATION:end\nEND:VEVENT".into()].concat(),
+    );
+    assert_eq!(notices(&multipart("mixed", &[&large])), [of("Large")]);
+}

@@ -1,0 +1,190 @@
+//! The statement about an event: an invitation, a cancellation, or an answer.
+//!
+//! Times are in the reader's zone. A local time in an unknown zone is shown with the name of that
+//! zone.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use machine::UnixTime;
+use message::calendar::{
+    Calendar, CalendarEvent, CalendarMethod, EventTime, Participation, Repetition, RepetitionUnit,
+};
+use message::header::HeaderMailbox;
+
+use crate::moments::Moment;
+use crate::notice::KindNotice;
+use crate::zone::{Zone, ZoneCache};
+
+const SECONDS_IN_DAY: u64 = 86_400;
+
+/// The reader's zone, and those of events.
+pub(super) struct Zones<'a> {
+    pub(super) reader: &'a Zone,
+    pub(super) known: &'a mut ZoneCache,
+}
+
+/// A time of an event for the reader.
+struct EventMoment {
+    moment: Moment,
+    /// The zone of the time. Empty: a whole day is meant.
+    zone: String,
+}
+
+/// The statements about the events of a calendar.
+pub(super) fn notices(calendar: &Calendar, zones: &mut Zones<'_>) -> Vec<KindNotice> {
+    let events = calendar.events.iter().map(|event| notice(event, calendar, zones));
+    let mut notices: Vec<KindNotice> = events.collect();
+    if calendar.has_more {
+        let words = "The calendar has more events.".to_string();
+        notices.push(KindNotice { words, facts: Vec::new() });
+    }
+    notices
+}
+
+fn notice(event: &CalendarEvent, calendar: &Calendar, zones: &mut Zones<'_>) -> KindNotice {
+    let words = match calendar.method {
+        CalendarMethod::Cancel => "This event is cancelled:",
+        _ if event.is_cancelled => "This event is cancelled:",
+        CalendarMethod::Request => "You are invited to this event:",
+        CalendarMethod::Reply => "This message answers an invitation:",
+        CalendarMethod::Counter => "This message proposes a change to an event:",
+        CalendarMethod::Publish => "This message has an event:",
+    };
+    let is_answer = matches!(calendar.method, CalendarMethod::Reply | CalendarMethod::Counter);
+    let answer = event.participation.filter(|_| is_answer).map(|answer| {
+        let answer = match answer {
+            Participation::Accepted => "accepted",
+            Participation::Tentative => "accepted tentatively",
+            Participation::Declined => "declined",
+            Participation::Delegated => "delegated to another person",
+        };
+        format!("{}: {answer}", person(&event.attendee).unwrap_or("someone".into()))
+    });
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_string());
+    let facts = [
+        ("What", text(&event.summary)),
+        ("When", when(event, calendar, zones)),
+        ("Repeats", event.repetition.as_ref().map(|rule| repeats(rule, calendar, zones))),
+        ("Where", text(&event.location)),
+        ("Organizer", person(&event.organizer)),
+        ("Answer", answer),
+    ];
+    let facts = facts.into_iter().filter_map(|(name, text)| Some((name.to_string(), text?)));
+    KindNotice { words: words.to_string(), facts: facts.collect() }
+}
+
+fn person(person: &HeaderMailbox) -> Option<String> {
+    match (&*person.name, &*person.address) {
+        ("", "") => None,
+        ("", address) => Some(address.into()),
+        (name, "") => Some(name.into()),
+        (name, address) => Some(format!("{name} <{address}>")),
+    }
+}
+
+/// When the event takes place: `Tue, 3 Nov 2026, 15:00 – 16:00 (Europe/Berlin)`.
+fn when(event: &CalendarEvent, calendar: &Calendar, zones: &mut Zones<'_>) -> Option<String> {
+    let start = event.start.as_ref()?;
+    let begins = EventMoment::of(start, calendar, zones);
+    let last = match (start, event.end.as_ref()) {
+        (EventTime::Day(start), Some(EventTime::Day(end))) => {
+            let last = end.seconds().saturating_sub(SECONDS_IN_DAY).max(start.seconds());
+            Some(EventTime::Day(UnixTime::from_seconds(last)))
+        }
+        (EventTime::Day(_), _) | (_, Some(EventTime::Day(_))) => None,
+        (_, end) => end.cloned(),
+    };
+    let ends = last.map(|last| EventMoment::of(&last, calendar, zones));
+    let date = begins.moment.date_in_words();
+    let same_day = ends.as_ref().is_some_and(|ends| ends.moment.date_in_words() == date);
+    Some(match ends {
+        Some(ends) if ends.zone != begins.zone => format!("{begins} – {ends}"),
+        Some(ends) if begins.zone.is_empty() && !same_day => {
+            format!("{date} – {ends}")
+        }
+        Some(ends) if begins.zone.is_empty() => ends.to_string(),
+        Some(ends) if same_day => {
+            let [from, to] = [&begins.moment, &ends.moment].map(Moment::time_of_day);
+            let zone = &begins.zone;
+            if from == to {
+                begins.to_string()
+            } else {
+                format!("{date}, {from} – {to} ({zone})")
+            }
+        }
+        Some(ends) => format!("{date}, {} – {ends}", begins.moment.time_of_day()),
+        None => begins.to_string(),
+    })
+}
+
+/// How often the event repeats: `every 2 weeks, 10 times`.
+fn repeats(rule: &Repetition, calendar: &Calendar, zones: &mut Zones<'_>) -> String {
+    let unit = match rule.unit {
+        RepetitionUnit::Day => "day",
+        RepetitionUnit::Week => "week",
+        RepetitionUnit::Month => "month",
+        RepetitionUnit::Year => "year",
+    };
+    let every = match rule.interval {
+        1 => format!("every {unit}"),
+        interval => format!("every {interval} {unit}s"),
+    };
+    match (rule.times, &rule.until) {
+        (Some(times), _) => format!("{every}, {times} times"),
+        (None, Some(until)) => {
+            let until = EventMoment::of(until, calendar, zones).moment;
+            format!("{every} until {}", until.date_in_words())
+        }
+        (None, None) => every,
+    }
+}
+
+impl EventMoment {
+    fn of(time: &EventTime, calendar: &Calendar, zones: &mut Zones<'_>) -> EventMoment {
+        let as_written = |local, zone: &str| EventMoment {
+            moment: Moment::of(local, &Zone::UTC),
+            zone: zone.to_string(),
+        };
+        let time = match time {
+            EventTime::Day(day) => return as_written(*day, ""),
+            EventTime::Utc(time) => *time,
+            EventTime::Local { time, zone } if zone.is_empty() => {
+                return as_written(*time, "local time");
+            }
+            EventTime::Local { time, zone } => match utc(*time, zone, calendar, zones) {
+                Some(time) => time,
+                None => return as_written(*time, zone),
+            },
+        };
+        let zone = zones.reader.name().to_string();
+        EventMoment { moment: Moment::of(time, zones.reader), zone }
+    }
+}
+
+impl core::fmt::Display for EventMoment {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let date = self.moment.date_in_words();
+        match &*self.zone {
+            "" => write!(out, "{date} (all day)"),
+            zone => write!(out, "{date}, {} ({zone})", self.moment.time_of_day()),
+        }
+    }
+}
+
+/// The time at a local time in a zone. Some programs write a prefix before the name that the
+/// database has: `/mozilla.org/20050126_1/Europe/Berlin`.
+fn utc(
+    local: UnixTime,
+    zone: &str,
+    calendar: &Calendar,
+    zones: &mut Zones<'_>,
+) -> Option<UnixTime> {
+    let mut names =
+        core::iter::successors(Some(zone), |name| name.split_once('/').map(|(_, rest)| rest));
+    match names.find_map(crate::zone::known_name) {
+        Some(name) => Some(zones.known.find(name).utc(local)),
+        None => calendar.utc(local, zone),
+    }
+}
