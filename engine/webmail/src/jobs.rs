@@ -45,6 +45,7 @@ pub(crate) mod row_cache;
 mod row_totals;
 mod rows;
 mod search;
+mod secured;
 mod settings;
 mod tidying;
 pub(crate) mod trusted_senders;

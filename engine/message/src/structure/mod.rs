@@ -31,7 +31,7 @@ mod reader;
 use alloc::vec::Vec;
 
 pub use listener::Listener;
-pub use part::{Disposition, Encoding, Part, TEXT_BYTES_MAX, TextFlow};
+pub use part::{Disposition, Encoding, Part, SmimeContent, TEXT_BYTES_MAX, TextFlow};
 pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, StructureReader};
 
 /// The most parts of a message that are taken apart. If there are more, one additional part has the

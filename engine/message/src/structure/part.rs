@@ -35,6 +35,7 @@ pub struct Part {
     pub content_id: Option<String>,
     /// For a `multipart/related`: the identifier of the root part (RFC 2387 section 3.2).
     pub start: Option<String>,
+    smime_content: SmimeContent,
     /// Whether this is a multipart that is too deep to be taken apart.
     pub is_too_deep: bool,
     /// The byte range of the part's header in the message, with the empty line.
@@ -69,6 +70,18 @@ pub enum Disposition {
     Attachment,
 }
 
+/// The content of an `application/pkcs7-mime`, as its type declares it (RFC 8551 section 3.2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SmimeContent {
+    /// Not declared, or something else.
+    #[default]
+    Other,
+    /// Encrypted.
+    Encrypted,
+    /// Signed, with the signed content inside.
+    Signed,
+}
+
 /// The transfer encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Encoding {
@@ -98,6 +111,7 @@ impl Part {
             encoding: Encoding::Identity,
             content_id: None,
             start: None,
+            smime_content: SmimeContent::Other,
             is_too_deep: false,
             header: start..start,
             body: start..start,
@@ -123,6 +137,11 @@ impl Part {
     /// lines of nothing but base64. Of other encodings, it is the number of encoded bytes.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    /// The content of an `application/pkcs7-mime`.
+    pub fn smime_content(&self) -> SmimeContent {
+        self.smime_content
     }
 
     /// The body has ended. `content_bytes`: the size of its content, if it is not the size of the
@@ -185,6 +204,17 @@ impl Part {
             true if says("delsp", "yes") => TextFlow::FlowedWithoutSpace,
             true => TextFlow::Flowed,
             false => TextFlow::Fixed,
+        };
+        self.smime_content = match parameters.text("smime-type").as_deref() {
+            Some(content) if content.eq_ignore_ascii_case("signed-data") => SmimeContent::Signed,
+            Some(content)
+                if ["enveloped-data", "authenveloped-data"]
+                    .iter()
+                    .any(|known| content.eq_ignore_ascii_case(known)) =>
+            {
+                SmimeContent::Encrypted
+            }
+            _ => SmimeContent::Other,
         };
         // The file name of an earlier `Content-Disposition` has precedence.
         self.file_name =

@@ -42,6 +42,9 @@ fn default_name(part: &Part) -> String {
         "message/rfc822" | "message/global" => "message.eml".into(),
         "text/calendar" => "invite.ics".into(),
         "text/plain" => "text.txt".into(),
+        "application/pgp-signature" => "signature.asc".into(),
+        "application/pkcs7-signature" | "application/x-pkcs7-signature" => "smime.p7s".into(),
+        "application/pkcs7-mime" | "application/x-pkcs7-mime" => "smime.p7m".into(),
         media_type => media_type.replace('/', "."),
     }
 }

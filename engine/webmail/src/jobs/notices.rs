@@ -20,6 +20,7 @@ use crate::zone::{Zone, ZoneCache};
 
 use super::invitation::{self, Zones};
 use super::message_contents::MessageContents;
+use super::secured;
 
 #[cfg(test)]
 mod tests;
@@ -46,12 +47,14 @@ pub(super) fn of(
             None
         }
     });
-    let mut notices: Vec<KindNotice> = notices.collect();
+    let plain = texts.iter().filter(|(media_type, _)| *media_type == "text/plain");
+    let mut all = secured::notices(parts, plain.map(|(_, text)| *text));
+    all.extend(notices);
     let mut zones = Zones { reader: zone, known: &mut ZoneCache::default() };
     for calendar in contents.files().calendars() {
-        notices.extend(invitation::notices(calendar, &mut zones));
+        all.extend(invitation::notices(calendar, &mut zones));
     }
-    notices
+    all
 }
 
 /// The subject in a returned header.

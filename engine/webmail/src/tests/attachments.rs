@@ -24,6 +24,9 @@ fn attachments_without_a_name_get_one_by_type() {
         types.iter().map(|kind| alloc::format!("Content-Type: {kind}\r\n\r\nx")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     assert_eq!(of(&parts), ["invite.ics", "image.png", "text.txt", "text.x-patch"]);
+    let types = ["application/pgp-signature", "application/pkcs7-signature"];
+    let parts = types.map(|kind| alloc::format!("Content-Type: {kind}\r\n\r\nx"));
+    assert_eq!(of(&[&parts[0], &parts[1]]), ["signature.asc", "smime.p7s"]);
     let message = "Content-Type: message/rfc822\r\n\r\nSubject: x\r\n\r\nx";
     assert_eq!(
         of(&[message, message]),

@@ -72,3 +72,26 @@ fn a_page_says_what_an_invitation_is_about() {
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
 }
+
+#[test]
+fn a_page_says_that_a_signature_is_not_checked() {
+    let (mut room, trust) = serving(93);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let signed = [
+        "From: x@example.org\r\nSubject: Signed\r\n",
+        "Content-Type: multipart/signed; protocol=\"application/pgp-signature\"; boundary=s\r\n\r\n",
+        "--s\r\n\r\nSigned words.\r\n",
+        "--s\r\nContent-Type: application/pgp-signature\r\n\r\nabc\r\n--s--\r\n",
+    ]
+    .concat();
+    assert!(room.deliver("ada@barepost.test", signed.as_bytes()).starts_with("250"));
+    for address in ["/mail/box/1/1", "/mail/print/1.1"] {
+        let page = ada.get(&mut room, address).text();
+        let (before, after) = page.split_once("Signed words.").expect("the text");
+        let notice = "This message has a digital signature (OpenPGP). Barepost does not check it.";
+        assert!(before.contains(notice) && after.contains("signature.asc"), "{page}");
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}

@@ -226,3 +226,49 @@ fn an_invitation_is_shown_once_and_not_of_attached_messages() {
     );
     assert_eq!(notices(&multipart("mixed", &[&large])), [of("Large")]);
 }
+
+#[test]
+fn signed_and_encrypted_messages_say_so() {
+    let signature = |media_type: &str| format!("Content-Type: {media_type}\n\nabc");
+    let openpgp = signature("application/pgp-signature");
+    let smime = signature("application/x-pkcs7-signature; name=smime.p7s");
+    let check = "has a digital signature ({}). Barepost does not check it.";
+    let decrypt =
+        "is encrypted ({}). Barepost cannot decrypt it: use a mail program that has your key.";
+    let of = |what: &str, words: &str, format: &str| {
+        [[what, " ", &words.replace("{}", format)].concat()]
+    };
+    let signed = |part: &str| notices(&multipart("signed", &[WORDS, part]));
+    assert_eq!(signed(&openpgp), of("This message", check, "OpenPGP"));
+    assert_eq!(signed(&smime), of("This message", check, "S/MIME"));
+    assert_eq!(
+        notices(&multipart(
+            "encrypted",
+            &["Content-Type: application/pgp-encrypted\n\nVersion: 1"]
+        )),
+        of("This message", decrypt, "OpenPGP")
+    );
+    for content in ["enveloped-data", "authEnveloped-data"] {
+        let part = format!("Content-Type: application/pkcs7-mime; smime-type={content}\n\nabc");
+        assert_eq!(notices(&part), of("This message", decrypt, "S/MIME"));
+        assert_eq!(
+            notices(&multipart("mixed", &[&part, &part])),
+            of("A part of this message", decrypt, "S/MIME")
+        );
+    }
+    let opaque = notices("Content-Type: application/x-pkcs7-mime; smime-type=Signed-Data\n\nabc");
+    assert!(opaque[0].starts_with("This message has a digital signature (S/MIME) and is inside"));
+    let unknown = notices("Content-Type: application/pkcs7-mime\n\nabc");
+    assert!(unknown[0].starts_with("This message is encrypted or signed (S/MIME), and inside"));
+    let text = "The text of this message";
+    assert_eq!(
+        notices("\nHello\n-----BEGIN PGP SIGNED MESSAGE-----\nx"),
+        of(text, check, "OpenPGP")
+    );
+    assert_eq!(notices("\n-----BEGIN PGP MESSAGE-----\nx"), of(text, decrypt, "OpenPGP"));
+    let quoted = "\n> -----BEGIN PGP MESSAGE-----\nx -----BEGIN PGP SIGNED MESSAGE-----\n";
+    assert_eq!(notices(quoted), Vec::<String>::new());
+    let inner = multipart("signed", &[WORDS, &smime]).replace("--b", "--c").replace("=b", "=c");
+    let attached = format!("Content-Type: message/rfc822\n\n{inner}");
+    assert_eq!(notices(&multipart("mixed", &[WORDS, &attached])), Vec::<String>::new());
+}
