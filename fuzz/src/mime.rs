@@ -7,6 +7,7 @@ use message::calendar::Calendar;
 use message::compose::{AttachedFile, Composer, Files, NewMessage};
 use message::header::{Address, Field, Header, HeaderMailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Structure, StructureReader};
+use message::tnef::TnefReader;
 use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, report, summarize};
 
 #[derive(Arbitrary, Debug)]
@@ -122,6 +123,12 @@ fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
         out
     };
     assert_eq!(decoded(cuts), decoded(&[u8::MAX]), "bytes do not depend on cuts");
+    let container = |cuts: &[u8]| {
+        let (mut reader, mut out) = (TnefReader::default(), Vec::new());
+        pieces(body, cuts).for_each(|piece| reader.bytes_arrived(piece, Some(0), &mut out));
+        (reader.files().to_vec(), reader.text().to_string(), out)
+    };
+    assert_eq!(container(cuts), container(&[u8::MAX]), "containers do not depend on cuts");
     let text_of_part = text(&[u8::MAX]);
     assert_eq!(text(cuts), text_of_part, "text does not depend on cuts");
     for recipient in report::delivery_report(&text_of_part).iter().flat_map(|it| &it.recipients) {

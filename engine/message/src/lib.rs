@@ -5,9 +5,10 @@
 //! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
 //! the trace fields of earlier servers). It reads what users see: header fields ([`header`]), the
 //! parts of a message ([`structure`]) and their places on a page ([`presentation`]), their content
-//! ([`BodyDecoder`], [`TextDecoder`]), calendars ([`calendar`]), reports on messages ([`report`]),
-//! and the line of a message list ([`Summary`]). It writes the messages of users ([`compose`]), and
-//! the file in which users download their messages ([`MboxWriter`]).
+//! ([`BodyDecoder`], [`TextDecoder`]), calendars ([`calendar`]), containers of Outlook ([`tnef`]),
+//! reports on messages ([`report`]), and the line of a message list ([`Summary`]). It writes the
+//! messages of users ([`compose`]), and the file in which users download their messages
+//! ([`MboxWriter`]).
 //!
 //! Invariants:
 //! - The code on the path of a message through the server does not allocate, and does not keep lent
@@ -41,6 +42,7 @@ mod shown;
 pub mod structure;
 mod summary;
 mod text;
+pub mod tnef;
 mod trace;
 mod transfer;
 mod writer;

@@ -357,6 +357,7 @@ impl AuthenticatedRequest<'_, '_> {
             WebPage::Download(key) => Job::send(*key, DocumentKind::Message),
             WebPage::Export(mailbox) => Job::export(MailboxId(*mailbox)),
             WebPage::Part(key, part) => Job::send(*key, DocumentKind::Part(*part)),
+            WebPage::Inner(key, part, file) => Job::send(*key, DocumentKind::Inner(*part, *file)),
             WebPage::Html(key, part) => {
                 Job::show(*key, *part, remote_content(*key), Extent::Beginning)
             }

@@ -89,6 +89,8 @@ pub enum WebPage<'a> {
     /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are numbered in their order,
     /// and 0 is the whole message.
     Part(MessageKey, u16),
+    /// `/mail/inner/{key}/{part}.{file}`: a file in a `winmail.dat`. Its files are numbered from 0.
+    Inner(MessageKey, u16, u16),
     /// `/mail/html/{key}/{part}`: an HTML part as a separate document. Only the beginning of a long
     /// part is shown.
     Html(MessageKey, u16),
@@ -268,6 +270,10 @@ fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<WebPage<'
         ("print", None) => Ok(WebPage::Print(first.parse()?)),
         ("print", Some("all")) => Ok(WebPage::PrintAll(first.parse()?)),
         ("part", Some(part)) => Ok(WebPage::Part(first.parse()?, address::part(part)?)),
+        ("inner", Some(file)) => {
+            let (part, file) = file.split_once('.').ok_or(NotFound)?;
+            Ok(WebPage::Inner(first.parse()?, address::part(part)?, address::part(file)?))
+        }
         ("html", Some(part)) => Ok(WebPage::Html(first.parse()?, address::part(part)?)),
         ("whole", Some(part)) => Ok(WebPage::Whole(first.parse()?, address::part(part)?)),
         _ => Err(NotFound),
@@ -363,6 +369,7 @@ impl fmt::Display for WebPage<'_> {
             WebPage::Print(key) => write!(out, "/mail/print/{key}"),
             WebPage::PrintAll(key) => write!(out, "/mail/print/{key}/all"),
             WebPage::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
+            WebPage::Inner(key, part, file) => write!(out, "/mail/inner/{key}/{part}.{file}"),
             WebPage::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
             WebPage::Whole(key, part) => write!(out, "/mail/whole/{key}/{part}"),
             WebPage::Login(next) if *next == Destination::default() => out.write_str("/mail/login"),

@@ -2,6 +2,7 @@
 
 mod calendars;
 mod compose;
+mod containers;
 mod headers;
 mod limits;
 mod mailbox_files;

@@ -7,19 +7,35 @@ use alloc::vec::Vec;
 
 use message::presentation::Presentation;
 use message::structure::Part;
+use message::tnef::TnefFile;
 
 use crate::conversation::Attachment;
 use crate::moments::size;
 use crate::{MessageKey, WebPage};
 
+use super::file_contents::FileContents;
+
 /// The file name of each part: its own or a default name. Equal names are told apart by numbers:
 /// the second `a.txt` is `a (2).txt`. So a name depends only on the parts before it.
 pub(crate) fn names(parts: &[Part]) -> Vec<String> {
+    told_apart(parts.iter().map(wanted_name))
+}
+
+fn wanted_name(part: &Part) -> String {
+    part.file_name.clone().unwrap_or_else(|| default_name(part))
+}
+
+/// The name of a file in a container.
+pub(super) fn inner_name(file: &TnefFile) -> String {
+    if file.name.is_empty() { "file".into() } else { file.name.clone() }
+}
+
+/// Tells equal names apart by numbers.
+fn told_apart(all: impl Iterator<Item = String>) -> Vec<String> {
     // The highest number that each name has.
     let mut taken: BTreeMap<String, u32> = BTreeMap::new();
-    let mut names = Vec::with_capacity(parts.len());
-    for part in parts {
-        let wanted = part.file_name.clone().unwrap_or_else(|| default_name(part));
+    let mut names = Vec::new();
+    for wanted in all {
         let first = taken.get(&wanted).map_or(1, |highest| highest + 1);
         let named = |number| if number == 1 { wanted.clone() } else { numbered(&wanted, number) };
         let is_free = |number: &u32| *number == 1 || !taken.contains_key(&named(*number));
@@ -49,6 +65,10 @@ fn default_name(part: &Part) -> String {
     }
 }
 
+fn number(index: usize) -> u16 {
+    u16::try_from(index).unwrap_or(u16::MAX)
+}
+
 /// `a.txt` with the number 2 is `a (2).txt`.
 fn numbered(name: &str, number: u32) -> String {
     match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
@@ -65,23 +85,36 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// All files that the presentation of a message lists. `parts`: the parts of the message.
+    /// All files that the presentation of a message lists, and then the files in them. `parts`: the
+    /// parts of the message.
     pub(super) fn of(
         parts: &[Part],
         presentation: &Presentation,
+        files: &FileContents,
         key: MessageKey,
     ) -> Vec<Attached> {
         let mut listed = presentation.listed().peekable();
-        let mut names = if listed.peek().is_none() { Vec::new() } else { names(parts) };
+        if listed.peek().is_none() {
+            return Vec::new();
+        }
+        let inner = || files.inner_files();
+        let wanted = inner().map(|(_, _, file)| inner_name(file));
+        let mut names = told_apart(parts.iter().map(wanted_name).chain(wanted));
+        let inner_names = names.split_off(parts.len());
         let attached = listed.filter_map(|index| {
             let part = parts.get(index)?;
             Some(Attached {
                 name: core::mem::take(names.get_mut(index)?),
                 size: size(part.content_bytes()),
-                href: WebPage::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
+                href: WebPage::Part(key, number(index)).to_string(),
             })
         });
-        attached.collect()
+        let inner = inner().zip(inner_names).map(|((part, index, file), name)| Attached {
+            name,
+            size: size(file.bytes.unwrap_or_default()),
+            href: WebPage::Inner(key, number(part), number(index)).to_string(),
+        });
+        attached.chain(inner).collect()
     }
 
     /// The name and the size.

@@ -11,6 +11,7 @@ use http::{Reply, ReplyEnd};
 use message::BodyDecoder;
 use message::header::Header;
 use message::structure::{Listener, Part, StructureReader};
+use message::tnef::TnefReader;
 use store::{AccountId, Body, Refusal};
 
 use crate::answer;
@@ -22,7 +23,7 @@ use crate::step::{JobProgress, why};
 use crate::stream::{PIECE_BYTES, StreamStage};
 use crate::{MessageKey, WebPage};
 
-use super::attachments::last_name;
+use super::attachments::{inner_name, last_name};
 use super::piece_reader::Pieces;
 
 /// The number of bytes after which no more chunks are read for a source page. The page shows the
@@ -38,6 +39,9 @@ pub(crate) enum DocumentKind {
     Message,
     /// The part with this index, as a file.
     Part(u16),
+    /// A file in the part with this index, which is a container: the index of the part, and that
+    /// of the file.
+    Inner(u16, u16),
 }
 
 /// A document that is being read.
@@ -61,6 +65,8 @@ const DELIMITER_BYTES_MAX: usize = 512;
 #[derive(Debug, Default)]
 struct Extracted {
     wanted: Option<usize>,
+    /// The reader of the wanted part, if it is a container, and the index of the wanted file.
+    container: Option<(TnefReader, usize)>,
     decoder: Option<BodyDecoder>,
     /// The name of the wanted part, if the part was found.
     name: Option<String>,
@@ -71,9 +77,13 @@ struct Extracted {
 
 impl DocumentJob {
     pub(super) fn new(key: MessageKey, document: DocumentKind) -> DocumentJob {
-        let wanted =
-            if let DocumentKind::Part(index) = document { Some(usize::from(index)) } else { None };
-        let extracted = Extracted { wanted, ..Extracted::default() };
+        let mut extracted = Extracted::default();
+        if let DocumentKind::Part(part) | DocumentKind::Inner(part, _) = document {
+            extracted.wanted = Some(usize::from(part));
+        }
+        if let DocumentKind::Inner(_, file) = document {
+            extracted.container = Some((TnefReader::default(), usize::from(file)));
+        }
         let (reader, sent) = (StructureReader::new(), StreamStage::Nothing);
         DocumentJob {
             pieces: Pieces::of(key),
@@ -121,7 +131,7 @@ impl DocumentJob {
     /// Whether enough bytes were read for a piece.
     fn has_enough(&self) -> bool {
         match self.document {
-            DocumentKind::Message | DocumentKind::Part(_) => {
+            DocumentKind::Message | DocumentKind::Part(_) | DocumentKind::Inner(..) => {
                 self.extracted.bytes.len() >= PIECE_BYTES + self.held_back()
             }
             DocumentKind::Source => false,
@@ -149,10 +159,13 @@ impl DocumentJob {
             self.has_ended = true;
         }
         let is_file = match (self.document, &self.extracted.name, self.pieces.refused) {
-            (DocumentKind::Message | DocumentKind::Part(_), _, Some(_)) => {
-                self.sent == StreamStage::Begun
-            }
-            (DocumentKind::Message, ..) | (DocumentKind::Part(_), Some(_), None) => true,
+            (
+                DocumentKind::Message | DocumentKind::Part(_) | DocumentKind::Inner(..),
+                _,
+                Some(_),
+            ) => self.sent == StreamStage::Begun,
+            (DocumentKind::Message, ..)
+            | (DocumentKind::Part(_) | DocumentKind::Inner(..), Some(_), None) => true,
             _ => false,
         };
         if !is_file {
@@ -190,7 +203,9 @@ impl DocumentJob {
         }
         match self.document {
             DocumentKind::Source => self.source(&self.extracted.bytes, client, cx),
-            DocumentKind::Message | DocumentKind::Part(_) => answer::not_found(),
+            DocumentKind::Message | DocumentKind::Part(_) | DocumentKind::Inner(..) => {
+                answer::not_found()
+            }
         }
     }
 }
@@ -250,6 +265,15 @@ impl Extracted {
         }
     }
 
+    /// Extracts the wanted file from the next bytes of its container. Its name may be after its
+    /// content.
+    fn bytes_of_container_arrived(&mut self, decoded: &[u8]) {
+        let Some((container, file)) = &mut self.container else { return };
+        container.bytes_arrived(decoded, Some(*file), &mut self.bytes);
+        let found = container.files().get(*file).filter(|file| file.bytes.is_some());
+        self.name = found.map(inner_name);
+    }
+
     /// Keeps the name of the wanted attached message.
     fn message_was_found(&mut self, parts: &[Part]) {
         if self.name.is_none() {
@@ -266,19 +290,29 @@ impl Listener for Extracted {
             return false;
         }
         self.decoder = Some(BodyDecoder::new(part.encoding));
-        self.name = Some(last_name(parts));
+        if self.container.is_none() {
+            self.name = Some(last_name(parts));
+        }
         true
     }
 
     fn body_arrived(&mut self, bytes: &[u8]) {
-        if let Some(decoder) = &mut self.decoder {
-            decoder.bytes_arrived(bytes, &mut self.bytes);
+        let Some(decoder) = &mut self.decoder else { return };
+        if self.container.is_none() {
+            return decoder.bytes_arrived(bytes, &mut self.bytes);
         }
+        let mut decoded = Vec::new();
+        decoder.bytes_arrived(bytes, &mut decoded);
+        self.bytes_of_container_arrived(&decoded);
     }
 
     fn body_ended(&mut self) {
-        if let Some(mut decoder) = self.decoder.take() {
-            decoder.body_ended(&mut self.bytes);
+        let Some(mut decoder) = self.decoder.take() else { return };
+        if self.container.is_none() {
+            return decoder.body_ended(&mut self.bytes);
         }
+        let mut decoded = Vec::new();
+        decoder.body_ended(&mut decoded);
+        self.bytes_of_container_arrived(&decoded);
     }
 }

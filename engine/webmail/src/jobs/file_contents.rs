@@ -1,8 +1,9 @@
-//! The contents of files about which a page says something: calendars. They are read while the
-//! message passes.
+//! The contents of files about which a page says something: calendars, and containers of Outlook.
+//! They are read while the message passes.
 //!
 //! Invariant: of a message at most [`CALENDARS_MAX`] calendars are read, one at a time, each up to
-//! [`CALENDAR_BYTES_MAX`] and the piece of the message that reaches it.
+//! [`CALENDAR_BYTES_MAX`] and the piece of the message that reaches it. Of at most
+//! [`CONTAINERS_MAX`] containers only names and texts are kept, which their reader bounds.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +11,7 @@ use alloc::vec::Vec;
 use message::BodyDecoder;
 use message::calendar::Calendar;
 use message::structure::Part;
+use message::tnef::{TnefFile, TnefReader};
 
 /// The maximum number of calendars of a message that are read.
 const CALENDARS_MAX: usize = 4;
@@ -17,22 +19,36 @@ const CALENDARS_MAX: usize = 4;
 /// The number of bytes after which no more of a calendar is read.
 const CALENDAR_BYTES_MAX: usize = 128 * 1024;
 
+/// The maximum number of containers of a message that are read.
+const CONTAINERS_MAX: usize = 4;
+
 /// The files of a message that were read.
 #[derive(Debug, Default)]
 pub(super) struct FileContents {
     calendars: Vec<Calendar>,
+    /// The containers: the index of each part, and what is in it.
+    containers: Vec<(usize, TnefReader)>,
     /// The file that is being read.
-    open: Option<OpenCalendar>,
-    /// The number of files that were read.
-    count: usize,
+    open: Option<OpenContents>,
+    /// The number of calendars that were read.
+    calendar_count: usize,
 }
 
-/// A calendar that is being read.
+/// A file that is being read.
 #[derive(Debug)]
-struct OpenCalendar {
-    charset: Option<String>,
+struct OpenContents {
+    kind: ContentsKind,
     decoder: BodyDecoder,
+    /// The bytes of a calendar so far.
     bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum ContentsKind {
+    /// A calendar, and its charset.
+    Calendar(Option<String>),
+    /// The last container.
+    Container,
 }
 
 impl FileContents {
@@ -41,27 +57,52 @@ impl FileContents {
         &self.calendars
     }
 
+    /// The files in containers that have a content: the index of the part, that of the file, and
+    /// the file.
+    pub(super) fn inner_files(&self) -> impl Iterator<Item = (usize, usize, &TnefFile)> {
+        self.containers.iter().flat_map(|(part, container)| {
+            let files = container.files().iter().enumerate();
+            files.filter(|(_, file)| file.bytes.is_some()).map(|(at, file)| (*part, at, file))
+        })
+    }
+
+    /// The first text in a container, and the index of its part.
+    pub(super) fn inner_text(&self) -> Option<(usize, &str)> {
+        let mut texts = self.containers.iter().map(|(part, container)| (*part, container.text()));
+        texts.find(|(_, text)| !text.trim().is_empty())
+    }
+
     /// The body of the last part begins. Returns whether its content is wanted.
     pub(super) fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        let is_calendar = matches!(&*part.media_type, "text/calendar" | "application/ics");
-        if !is_calendar || part.is_enclosed(parts) || self.count >= CALENDARS_MAX {
-            return false;
-        }
-        self.count += 1;
-        self.open = Some(OpenCalendar {
-            charset: part.charset.clone(),
-            decoder: BodyDecoder::new(part.encoding),
-            bytes: Vec::new(),
-        });
+        let kind = match &*part.media_type {
+            _ if part.is_enclosed(parts) => return false,
+            "text/calendar" | "application/ics" if self.calendar_count < CALENDARS_MAX => {
+                self.calendar_count += 1;
+                ContentsKind::Calendar(part.charset.clone())
+            }
+            _ if is_container(part) && self.containers.len() < CONTAINERS_MAX => {
+                self.containers.push((parts.len() - 1, TnefReader::default()));
+                ContentsKind::Container
+            }
+            _ => return false,
+        };
+        let decoder = BodyDecoder::new(part.encoding);
+        self.open = Some(OpenContents { kind, decoder, bytes: Vec::new() });
         true
     }
 
     /// The next bytes of a wanted body. Returns whether a file is being read.
     pub(super) fn body_arrived(&mut self, bytes: &[u8]) -> bool {
         let Some(open) = &mut self.open else { return false };
-        if open.bytes.len() < CALENDAR_BYTES_MAX {
-            open.decoder.bytes_arrived(bytes, &mut open.bytes);
+        match &open.kind {
+            ContentsKind::Calendar(_) if open.bytes.len() >= CALENDAR_BYTES_MAX => {}
+            ContentsKind::Calendar(_) => open.decoder.bytes_arrived(bytes, &mut open.bytes),
+            ContentsKind::Container => {
+                let mut decoded = Vec::new();
+                open.decoder.bytes_arrived(bytes, &mut decoded);
+                self.bytes_of_container_arrived(&decoded);
+            }
         }
         true
     }
@@ -70,9 +111,26 @@ impl FileContents {
     pub(super) fn body_ended(&mut self) -> bool {
         let Some(mut open) = self.open.take() else { return false };
         open.decoder.body_ended(&mut open.bytes);
-        let calendar = Calendar::read(&open.bytes, open.charset.as_deref());
-        let is_new = |calendar: &Calendar| !self.calendars.contains(calendar);
-        self.calendars.extend(calendar.filter(is_new));
+        match &open.kind {
+            ContentsKind::Calendar(charset) => {
+                let calendar = Calendar::read(&open.bytes, charset.as_deref());
+                let is_new = |calendar: &Calendar| !self.calendars.contains(calendar);
+                self.calendars.extend(calendar.filter(is_new));
+            }
+            ContentsKind::Container => self.bytes_of_container_arrived(&open.bytes),
+        }
         true
     }
+
+    fn bytes_of_container_arrived(&mut self, decoded: &[u8]) {
+        if let Some((_, container)) = self.containers.last_mut() {
+            container.bytes_arrived(decoded, None, &mut Vec::new());
+        }
+    }
+}
+
+/// Whether the part is a container of Outlook.
+fn is_container(part: &Part) -> bool {
+    matches!(&*part.media_type, "application/ms-tnef" | "application/vnd.ms-tnef")
+        || part.file_name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("winmail.dat"))
 }

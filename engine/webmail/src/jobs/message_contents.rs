@@ -149,16 +149,33 @@ impl MessageContents {
         &self.files
     }
 
+    /// Takes the files about which the page says something.
+    pub(super) fn take_files(&mut self) -> FileContents {
+        core::mem::take(&mut self.files)
+    }
+
     /// The text of a part, if the part may be shown.
     pub(super) fn text_of(&self, part: usize) -> Option<&PartText> {
         let place = self.texts.binary_search_by_key(&part, |text| text.part);
         place.ok().and_then(|place| self.texts.get(place))
     }
 
-    /// Takes the texts that are shown, without blank ones beside others.
+    /// Takes the texts that are shown, without blank ones beside others. A message without another
+    /// text shows that of a container.
     pub(super) fn take_shown(&mut self, presentation: &Presentation) -> Vec<PartText> {
         let mut texts = core::mem::take(&mut self.texts);
         texts.retain(|text| presentation.shown().any(|(part, _)| part == text.part));
+        if texts.iter().all(|text| text.content == Content::Blank)
+            && let Some((part, text)) = self.files.inner_text()
+        {
+            texts.push(PartText {
+                part,
+                shown_as: ShownAs::Text,
+                text: text.into(),
+                is_cut: false,
+                content: Content::Visible,
+            });
+        }
         if texts.len() > 1 {
             texts.retain(|text| text.content != Content::Blank);
         }
@@ -179,6 +196,11 @@ impl MessageContents {
             if plain.len() > before && !plain.ends_with('\n') {
                 plain.push('\n');
             }
+        }
+        if plain.trim().is_empty()
+            && let Some((_, text)) = self.files.inner_text()
+        {
+            plain = text.into();
         }
         is_whole &= plain.len() <= TEXT_BYTES_MAX;
         plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));

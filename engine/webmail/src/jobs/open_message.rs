@@ -217,6 +217,7 @@ impl OpenMessage {
         let presentation = contents.presentation(&parts, Preference::Html);
         let notices = notices::of(&contents, &parts, &presentation, zone);
         let texts = contents.take_shown(&presentation);
+        let files = contents.take_files();
         let from = contents.from.clone().unwrap_or_default();
         let warnings = warnings(&from, &texts, &parts, is_cut);
         let mut pages = texts.iter().filter(|text| text.shown_as == ShownAs::Html).peekable();
@@ -248,7 +249,7 @@ impl OpenMessage {
             warnings,
             notices,
             loads,
-            attached: Attached::of(&parts, &presentation, self.key),
+            attached: Attached::of(&parts, &presentation, &files, self.key),
         })
     }
 }

@@ -74,6 +74,7 @@ fn every_page_and_form_has_its_address() {
         ("/mail/print/1.7", WebPage::Print(KEY)),
         ("/mail/print/1.7/all", WebPage::PrintAll(KEY)),
         ("/mail/part/1.7/0", WebPage::Part(KEY, 0)),
+        ("/mail/inner/1.7/2.0", WebPage::Inner(KEY, 2, 0)),
         ("/mail/html/1.7/65535", WebPage::Html(KEY, u16::MAX)),
         ("/mail/whole/1.7/0", WebPage::Whole(KEY, 0)),
         ("/mail/login", WebPage::Login(Destination::default())),
@@ -317,7 +318,7 @@ fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
                 WebPage::Search { words: words.into(), mailbox, before }
             }
         ),
-        (key(), any::<u16>(), 0..8_u8).prop_map(|(key, part, which)| match which {
+        (key(), any::<u16>(), 0..9_u8).prop_map(|(key, part, which)| match which {
             0 => WebPage::Read(key),
             1 => WebPage::Source(key),
             2 => WebPage::Download(key),
@@ -325,6 +326,7 @@ fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
             4 => WebPage::PrintAll(key),
             5 => WebPage::Part(key, part),
             6 => WebPage::Html(key, part),
+            7 => WebPage::Inner(key, part, 7),
             _ => WebPage::Whole(key, part),
         }),
     ]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
+use base64ct::{Base64, Encoding};
+
 use super::webmail::{Browser, serving};
 
 #[test]
@@ -91,6 +93,96 @@ fn a_page_says_that_a_signature_is_not_checked() {
         let (before, after) = page.split_once("Signed words.").expect("the text");
         let notice = "This message has a digital signature (OpenPGP). Barepost does not check it.";
         assert!(before.contains(notice) && after.contains("signature.asc"), "{page}");
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+/// An attribute of a container of Outlook.
+fn attribute(identifier: u16, value: &[u8]) -> Vec<u8> {
+    let length = (value.len() as u32).to_le_bytes();
+    [&[2][..], &identifier.to_le_bytes(), &[1, 0], &length, value, &[0, 0]].concat()
+}
+
+/// A part that is a container of Outlook with these attributes.
+fn container(attributes: &[Vec<u8>]) -> String {
+    let bytes = [&[0x78, 0x9f, 0x3e, 0x22, 1, 0][..], &attributes.concat()].concat();
+    let mut encoded = String::new();
+    for line in bytes.chunks(57) {
+        encoded += &Base64::encode_string(line);
+        encoded += "\r\n";
+    }
+    [
+        "Content-Type: application/ms-tnef; name=winmail.dat\r\n",
+        "Content-Transfer-Encoding: base64\r\n\r\n",
+        &encoded,
+    ]
+    .concat()
+}
+
+#[test]
+fn files_in_a_winmail_dat_are_listed_and_downloaded() {
+    let (mut room, trust) = serving(94);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let large: Vec<u8> = (0..200_000_u32).map(|number| (number % 251) as u8).collect();
+    let container = container(&[
+        attribute(0x9002, &[]),
+        attribute(0x8010, b"..\\<b>.txt\0"),
+        attribute(0x800f, b"It rains."),
+        attribute(0x9002, &[]),
+        attribute(0x9002, &[]),
+        attribute(0x8010, b"large.bin\0"),
+        attribute(0x800f, &large),
+        attribute(0x9002, &[]),
+        attribute(0x800f, b"1"),
+    ]);
+    let message = [
+        "From: x@example.org\r\nSubject: Container\r\n",
+        "Content-Type: multipart/mixed; boundary=m\r\n\r\n",
+        "--m\r\n\r\nSome words.\r\n--m\r\n",
+        &container,
+        "--m--\r\n",
+    ]
+    .concat();
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
+    let page = ada.get(&mut room, "/mail/box/1/1").text();
+    for (name, size, href) in [
+        ("&#60;b&#62;.txt", "9 bytes", "/mail/inner/1.1/2.0"),
+        ("large.bin", "200 KB", "/mail/inner/1.1/2.2"),
+        ("file", "1 bytes", "/mail/inner/1.1/2.3"),
+    ] {
+        let item = format!(
+            "<a href=\"{href}\" download><span dir=\"auto\">{name}</span> <span class=\"size\">{size}</span>"
+        );
+        assert!(page.contains(&item), "{item}: {page}");
+    }
+    assert!(page.contains("winmail.dat") && !page.contains("/mail/inner/1.1/2.1"), "{page}");
+    let small = ada.get(&mut room, "/mail/inner/1.1/2.0");
+    assert_eq!((small.status, &*small.body), (200, &b"It rains."[..]));
+    assert!(small.field("Content-Disposition").starts_with("attachment"));
+    let whole = ada.get(&mut room, "/mail/inner/1.1/2.2");
+    assert!(whole.field("Content-Disposition").contains("large.bin"));
+    assert!(whole.body == large, "{} bytes", whole.body.len());
+    for missing in ["/mail/inner/1.1/2.1", "/mail/inner/1.1/2.4", "/mail/inner/1.1/1.0"] {
+        assert_eq!(ada.get(&mut room, missing).status, 404, "{missing}");
+    }
+    ada.hang_up(&mut room);
+    room.until_nothing_is_in_use();
+}
+
+#[test]
+fn a_text_in_a_winmail_dat_is_shown_and_quoted() {
+    let (mut room, trust) = serving(95);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let container = container(&[attribute(0x800c, b"Words <inside>.\0")]);
+    let message = ["From: x@example.org\r\nSubject: Container\r\n", &container].concat();
+    assert!(room.deliver("ada@barepost.test", message.as_bytes()).starts_with("250"));
+    for address in ["/mail/box/1/1", "/mail/print/1.1", "/mail/compose?reply=1.1"] {
+        let page = ada.get(&mut room, address).text();
+        let is_there = ["Words &lt;inside&gt;.", "Words &#60;inside&#62;."];
+        assert!(is_there.iter().any(|words| page.contains(words)), "{address}: {page}");
     }
     ada.hang_up(&mut room);
     room.until_nothing_is_in_use();
