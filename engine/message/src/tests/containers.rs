@@ -129,8 +129,41 @@ fn containers_are_bounded() {
     let (files, _, content) = read(&many, TNEF_FILES_MAX - 1, 100);
     assert_eq!((files.len(), content.len()), (TNEF_FILES_MAX, 1));
     assert!(files.iter().all(|(name, _)| name.len() == 255));
-    let long = container(&[attribute(0x800c, &vec![b'x'; 1_000_000])]);
-    assert_eq!(read(&long, 0, 1_000).1.len(), 64 * 1024);
+    let long_name = [[b'a'; 60_000].to_vec(), [b'/'].to_vec(), [b'x'; 5_000].to_vec()].concat();
+    let named = container(&[attribute(0x9002, &[]), attribute(0x8010, &long_name)]);
+    let mut reader = TnefReader::default();
+    reader.bytes_arrived(&named, None, &mut Vec::new());
+    assert_eq!((reader.files()[0].name.len(), reader.files()[0].name.capacity()), (255, 255));
+}
+
+#[test]
+fn a_long_text_of_a_container_is_cut() {
+    let text = |attributes: &[Vec<u8>]| {
+        let mut reader = TnefReader::default();
+        reader.bytes_arrived(&container(attributes), None, &mut Vec::new());
+        (reader.text().len(), reader.is_text_cut())
+    };
+    let body = |length: usize| property(0x1e, 0x1000, &vec![b'x'; length]);
+    let other = property(0x0102, 0x1009, &[1; 70_000]);
+    for (attributes, expected) in [
+        (attribute(0x800c, &[b'x'; 65_536]), (65_536, false)),
+        (attribute(0x800c, &[b'x'; 1_000_000]), (65_536, true)),
+        (attribute(0x9003, &properties(&[body(1_000)])), (1_000, false)),
+        // The other properties are long, but not the text.
+        (attribute(0x9003, &properties(&[body(1_000), other.clone()])), (1_000, false)),
+        (attribute(0x9003, &properties(&[body(70_000)])), (65_520, true)),
+        (attribute(0x9003, &properties(&[other.clone(), body(1_000)])), (0, true)),
+        (attribute(0x9005, &properties(&[other])), (0, false)),
+    ] {
+        assert_eq!(text(&[attributes]), expected);
+    }
+}
+
+#[test]
+fn names_in_a_container_are_visible() {
+    let name = property(0x1f, 0x3707, &utf16("a/\u{202e}gpj\u{200b}.ex\u{7}e"));
+    let container = container(&[attribute(0x9002, &[]), attribute(0x9005, &properties(&[name]))]);
+    assert_eq!(read(&container, 0, 1_000).0, [("gpj.exe".to_string(), None)]);
 }
 
 proptest! {

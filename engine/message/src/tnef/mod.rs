@@ -19,6 +19,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::charset;
+use crate::shown::is_shown;
 use properties::PropertyText;
 
 /// The maximum number of files of a container that are read.
@@ -56,7 +57,8 @@ const PROPERTY_LONG_NAME: u16 = 0x3707;
 /// A file in a container.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TnefFile {
-    /// The name without folders. It is empty if the container has none.
+    /// The name without folders, and without characters that hide or turn others. It is empty if
+    /// the container has none.
     pub name: String,
     /// The size of the content in bytes. `None`: the container has no content of the file, since it
     /// is a message of Outlook.
@@ -71,10 +73,13 @@ pub struct TnefReader {
     /// The number of files so far, with those beyond the limit.
     file_count: usize,
     text: String,
+    is_text_cut: bool,
     code_page: u32,
     expect: Expect,
     /// The bytes of the current element so far, as far as they are kept.
     held: Vec<u8>,
+    /// Whether the current value has more bytes than are kept.
+    is_value_long: bool,
 }
 
 /// The element of the container that is being read.
@@ -102,6 +107,11 @@ impl TnefReader {
     /// The text of the message so far.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether the text is incomplete: the container has more of it than is kept.
+    pub fn is_text_cut(&self) -> bool {
+        self.is_text_cut
     }
 
     /// Takes the next bytes of the container, and adds the content of the file with the index
@@ -165,7 +175,9 @@ impl TnefReader {
                         self.files.push(TnefFile::default());
                     }
                 }
-                Expect::Value(identifier, u32::from_le_bytes([l0, l1, l2, l3]))
+                let length = u32::from_le_bytes([l0, l1, l2, l3]);
+                self.is_value_long = length as usize > VALUE_BYTES_MAX;
+                Expect::Value(identifier, length)
             }
             _ => Expect::Nothing,
         };
@@ -206,9 +218,14 @@ impl TnefReader {
             (CODE_PAGE, _) => {
                 self.code_page = held.first_chunk().map_or(0, |page| u32::from_le_bytes(*page));
             }
-            (BODY, _) => self.text = decoded(&held, code_page),
+            (BODY, _) => {
+                self.text = decoded(&held, code_page);
+                self.is_text_cut = self.is_value_long;
+            }
             (MESSAGE_PROPERTIES, _) if self.text.is_empty() => {
                 let text = properties::text(&held, PROPERTY_BODY);
+                // The text may also be behind the bytes that are kept.
+                self.is_text_cut = self.is_value_long && text.is_none_or(|text| text.is_last);
                 self.text = text.map(|text| text.decoded(code_page)).unwrap_or_default();
             }
             (FILE_TITLE, Some(file)) if file.name.is_empty() => {
@@ -230,13 +247,11 @@ impl TnefReader {
 
 impl PropertyText<'_> {
     fn decoded(&self, code_page: u32) -> String {
-        match self {
-            PropertyText::Bytes(bytes) => decoded(bytes, code_page),
-            PropertyText::Utf16(bytes) => {
-                let text = charset::decode(Some(b"utf-16le"), bytes);
-                text.trim_end_matches('\0').into()
-            }
+        if self.is_utf16 {
+            let text = charset::decode(Some(b"utf-16le"), self.bytes);
+            return text.trim_end_matches('\0').into();
         }
+        decoded(self.bytes, code_page)
     }
 }
 
@@ -254,10 +269,15 @@ fn decoded(bytes: &[u8], code_page: u32) -> String {
     charset::decode(Some(name.as_bytes()), bytes).into_owned()
 }
 
-/// A file name without its folders and on one line.
+/// A file name without its folders. It takes no more memory than its bytes.
 fn name(path: &str) -> String {
-    let mut name = String::new();
-    charset::push_line(&mut name, path.rsplit(['/', '\\']).next().unwrap_or_default().trim());
-    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let mut bytes = 0;
+    let is_kept = |c: &char| {
+        bytes += c.len_utf8();
+        bytes <= NAME_BYTES_MAX
+    };
+    let mut name: String = name.chars().filter(|c| is_shown(*c)).take_while(is_kept).collect();
+    name.shrink_to_fit();
     name
 }

@@ -4,11 +4,13 @@
 
 /// A text of a property.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum PropertyText<'a> {
-    /// In the code page of the container.
-    Bytes(&'a [u8]),
-    /// In UTF-16, little endian.
-    Utf16(&'a [u8]),
+pub(super) struct PropertyText<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether the text is in UTF-16, little endian, and not in the code page of the container.
+    pub(super) is_utf16: bool,
+    /// Whether the properties end with the text. Of the beginning of properties, the text may be
+    /// incomplete then.
+    pub(super) is_last: bool,
 }
 
 /// Types of properties.
@@ -40,10 +42,9 @@ pub(super) fn text(bytes: &[u8], identifier: u16) -> Option<PropertyText<'_>> {
             }
         }
         let value = values(&mut rest, kind)?;
-        match kind {
-            STRING if found == identifier => return Some(PropertyText::Bytes(value)),
-            UTF16 if found == identifier => return Some(PropertyText::Utf16(value)),
-            _ => {}
+        if found == identifier && matches!(kind, STRING | UTF16) {
+            let (is_utf16, is_last) = (kind == UTF16, rest.is_empty());
+            return Some(PropertyText { bytes: value, is_utf16, is_last });
         }
     }
     None
@@ -84,10 +85,10 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Takes a value after its size. It is padded to a multiple of four bytes.
+/// Takes a value after its size, as far as it is there. It is padded to a multiple of four bytes.
 fn sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let size = usize::try_from(number(rest)?).ok()?;
-    let value = rest.get(..size)?;
+    let value = rest.get(..size).unwrap_or(rest);
     *rest = rest.get(size.checked_next_multiple_of(4)?..).unwrap_or_default();
     Some(value)
 }
