@@ -79,7 +79,7 @@ pub enum DeliveryAction {
 /// A report on what a reader's program did with a message (RFC 8098).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadReceipt {
-    /// The address of the reader, which may be empty.
+    /// The address of the reader: one word with an `@`. It may be empty.
     pub address: String,
     /// What happened to the message.
     pub disposition: ReceiptDisposition,
@@ -131,7 +131,9 @@ pub fn read_receipt(text: &str) -> Option<ReadReceipt> {
         "deleted" => ReceiptDisposition::Deleted,
         _ => ReceiptDisposition::Processed,
     };
-    Some(ReadReceipt { address: address(block).unwrap_or_default(), disposition })
+    let is_address = |address: &String| address.contains('@') && !address.contains(' ');
+    let address = address(block).filter(is_address).unwrap_or_default();
+    Some(ReadReceipt { address, disposition })
 }
 
 /// The blocks of fields in a report, which empty lines separate.
@@ -212,7 +214,8 @@ fn decoded(address: &str) -> String {
     let mut out = String::from(pieces.next().unwrap_or_default());
     for piece in pieces {
         let character = piece.split_once('}').and_then(|(digits, after)| {
-            let is_number = (1..=6).contains(&digits.len());
+            let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let is_number = (1..=6).contains(&digits.len()) && is_hexadecimal;
             let number = u32::from_str_radix(digits, 16).ok().filter(|_| is_number)?;
             Some((char::from_u32(number)?, after))
         });
@@ -227,7 +230,7 @@ fn decoded(address: &str) -> String {
     out
 }
 
-/// The subject of a reported message, for a sentence about it.
+/// The subject of a reported message.
 pub fn subject(field: &Field<'_>) -> String {
     let subject = visible(&field.text(), SUBJECT_CHARS_MAX + 1);
     match subject.char_indices().nth(SUBJECT_CHARS_MAX) {

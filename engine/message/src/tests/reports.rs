@@ -58,8 +58,8 @@ fn recipients_of_a_report_are_read() {
         ),
         (
             "international addresses",
-            "Final-Recipient: utf-8; b\\x{F8}b@\\x{43}.test\nAction: failed\n\nFinal-Recipient: utf-8; \\x{}\\x{110000}\\x{41\nAction: failed\n",
-            &["bøb@C.test Failed - ", "\\x{}\\x{110000}\\x{41 Failed - "],
+            "Final-Recipient: utf-8; b\\x{F8}b@\\x{43}.test\nAction: failed\n\nFinal-Recipient: utf-8; \\x{}\\x{110000}\\x{+41}\\x{41\nAction: failed\n",
+            &["bøb@C.test Failed - ", "\\x{}\\x{110000}\\x{+41}\\x{41 Failed - "],
         ),
         (
             "a code of another class",
@@ -141,6 +141,10 @@ fn read_receipts_are_read() {
     }
     let without_address = read_receipt("Disposition: a/b; displayed").unwrap();
     assert_eq!(without_address.address, "");
+    for address in ["Bob", "Bob the @builder", "@ b", "b\u{a0}c@x.test"] {
+        let text = format!("Final-Recipient: rfc822; {address}\nDisposition: a/b; displayed");
+        assert_eq!(read_receipt(&text).unwrap().address, "", "{address}");
+    }
 }
 
 #[test]
