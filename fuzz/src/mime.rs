@@ -3,7 +3,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
-use message::calendar::Calendar;
+use message::calendar::{Calendar, EventTime};
 use message::compose::{AttachedFile, Composer, Files, NewMessage};
 use message::header::{Address, Field, Header, HeaderMailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Structure, StructureReader};
@@ -137,6 +137,9 @@ fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
     let calendar = Calendar::read(body, part.charset.as_deref());
     for event in calendar.iter().flat_map(|calendar| &calendar.events) {
         assert!(is_line(&event.summary) && is_line(&event.organizer.name));
+        if let Some(EventTime::Local { zone, .. }) = &event.start {
+            assert!(is_line(zone));
+        }
     }
     let receipt = report::read_receipt(&text_of_part);
     assert!(receipt.is_none_or(|receipt| is_line(&receipt.address)));

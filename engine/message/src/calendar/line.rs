@@ -9,6 +9,9 @@ use crate::charset;
 use crate::header::HeaderMailbox;
 use crate::shown::is_shown;
 
+/// Some programs write it before the first line.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Unfolds the lines of a calendar, and then decodes them: a fold may be within a character.
 pub(super) fn unfolded(bytes: &[u8], charset: Option<&str>) -> String {
     let mut out = Vec::with_capacity(bytes.len());
@@ -23,7 +26,8 @@ pub(super) fn unfolded(bytes: &[u8], charset: Option<&str>) -> String {
             _ => out.extend_from_slice(line),
         }
     }
-    charset::decode(charset.map(str::as_bytes), &out).into_owned()
+    let text = charset::decode(charset.map(str::as_bytes), &out);
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()
 }
 
 /// A line.
@@ -130,7 +134,7 @@ fn parameter_text(value: &str) -> String {
 }
 
 /// The visible characters, at most `most`, with one space between words.
-fn one_line(characters: impl Iterator<Item = char>, most: usize) -> String {
+pub(super) fn one_line(characters: impl Iterator<Item = char>, most: usize) -> String {
     let mut out = String::new();
     let (mut length, mut has_gap) = (0, false);
     for character in characters {

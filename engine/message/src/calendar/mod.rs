@@ -20,6 +20,7 @@ use machine::UnixTime;
 
 use crate::header::HeaderMailbox;
 use line::ContentLine;
+use time::ZONE_CHARS_MAX;
 pub use time::{EventTime, Repetition, RepetitionUnit};
 use zone::{CalendarZone, ObservanceFields};
 
@@ -39,7 +40,7 @@ pub struct Calendar {
     pub method: CalendarMethod,
     /// The events.
     pub events: Vec<CalendarEvent>,
-    /// Whether the calendar has more events.
+    /// Whether the calendar has more events, or may have.
     pub has_more: bool,
     zones: Vec<CalendarZone>,
 }
@@ -150,7 +151,7 @@ impl CalendarReader {
                 Within::Nothing => {}
                 Within::Calendar => self.line_of_calendar_arrived(line),
                 Within::Event => self.line_of_event_arrived(line),
-                Within::Zone if line.is("TZID") => self.zone.name = line.text(EVENT_CHARS_MAX),
+                Within::Zone if line.is("TZID") => self.zone.name = line.text(ZONE_CHARS_MAX),
                 Within::Zone => {}
                 Within::Observance => self.observance.line_arrived(line),
             }

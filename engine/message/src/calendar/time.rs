@@ -4,15 +4,20 @@
 
 use alloc::string::String;
 
-use machine::UnixTime;
+use machine::{Date, UnixTime};
 
-use super::line::ContentLine;
+use super::line::{ContentLine, one_line};
 use crate::header::days_since_1970;
 
 const SECONDS_IN_DAY: u64 = 86_400;
 
 /// The maximum number of characters of the name of a zone.
-const ZONE_CHARS_MAX: usize = 100;
+pub(super) const ZONE_CHARS_MAX: usize = 100;
+
+/// Years after which dates fall on the same days of the week again, and the days in them. Dates
+/// before 1970 are computed as if they were so much later.
+const SHIFT_YEARS: u64 = 2_000;
+const SHIFT_DAYS: i64 = 5 * 146_097;
 
 /// The time of an event. A local time is the time in UTC that has the same date and time of day.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +41,7 @@ impl EventTime {
         let time = EventTime::read(line.value)?;
         Some(match (time, line.parameter("TZID")) {
             (EventTime::Local { time, .. }, Some(zone)) => {
-                EventTime::Local { time, zone: zone.chars().take(ZONE_CHARS_MAX).collect() }
+                EventTime::Local { time, zone: one_line(zone.chars(), ZONE_CHARS_MAX) }
             }
             (time, _) => time,
         })
@@ -49,7 +54,7 @@ impl EventTime {
             None => (value, false),
         };
         let local = LocalDate::read(local)?;
-        let time = UnixTime::from_seconds(local.seconds()?);
+        let time = UnixTime::from_seconds(local.seconds()?.try_into().ok()?);
         Some(match (local.second_of_day, is_utc) {
             (None, _) => EventTime::Day(time),
             (_, true) => EventTime::Utc(time),
@@ -99,11 +104,25 @@ impl LocalDate {
         Some(LocalDate { year, month, day, second_of_day })
     }
 
-    /// The seconds since 1970. `None`: the day does not exist, or is before 1970.
-    pub(super) fn seconds(self) -> Option<u64> {
-        let days = days_since_1970(self.year, self.month, self.day)?;
-        Some(days * SECONDS_IN_DAY + self.second_of_day.unwrap_or(0))
+    /// The seconds since 1970. `None`: the day does not exist.
+    pub(super) fn seconds(self) -> Option<i64> {
+        let days = days(self.year, self.month, self.day)?;
+        Some(days * SECONDS_IN_DAY as i64 + self.second_of_day.unwrap_or(0) as i64)
     }
+}
+
+/// The days from 1970-01-01 to a date, which are negative before. `None`: it does not exist, or is
+/// after the year 7999.
+pub(super) fn days(year: u64, month: u64, day: u64) -> Option<i64> {
+    let days = days_since_1970(year.checked_add(SHIFT_YEARS)?, month, day)?;
+    Some(days as i64 - SHIFT_DAYS)
+}
+
+/// The year of a time in seconds since 1970. `None`: it is before the year 0.
+pub(super) fn year(seconds: i64) -> Option<u64> {
+    let later = seconds.checked_add(SHIFT_DAYS * SECONDS_IN_DAY as i64)?;
+    let date = Date::of(UnixTime::from_seconds(later.try_into().ok()?));
+    date.year.checked_sub(SHIFT_YEARS)
 }
 
 /// The numbers with these counts of digits that make up the text.
@@ -143,13 +162,15 @@ pub(super) fn duration(text: &str) -> Option<u64> {
     number.is_none().then_some(seconds)
 }
 
-/// How an event repeats. Rules that choose single days are left out.
+/// How an event repeats.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repetition {
     /// The unit of the interval.
     pub unit: RepetitionUnit,
     /// The number of units from one event to the next.
     pub interval: u32,
+    /// Whether there may be several events in a unit, or none, by a rule that is not read.
+    pub is_on_certain_days: bool,
     /// The number of events.
     pub times: Option<u32>,
     /// The last time at which an event may begin.
@@ -183,14 +204,35 @@ impl Repetition {
         Some(Repetition {
             unit,
             interval: number("INTERVAL").unwrap_or(1).max(1),
+            is_on_certain_days: rule_parts(rule).any(|(name, value)| !unit.is_usual(name, value)),
             times: number("COUNT"),
             until: rule_part(rule, "UNTIL").and_then(EventTime::read),
         })
     }
 }
 
+impl RepetitionUnit {
+    /// Whether a part of a rule leaves one event in each unit, as the first event has it.
+    fn is_usual(self, name: &str, value: &str) -> bool {
+        let day = match self {
+            RepetitionUnit::Day => "",
+            RepetitionUnit::Week => "BYDAY",
+            RepetitionUnit::Month => "BYMONTHDAY",
+            RepetitionUnit::Year => "BYMONTH",
+        };
+        let known = ["FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"];
+        known.iter().any(|known| name.eq_ignore_ascii_case(known))
+            || name.eq_ignore_ascii_case(day) && !value.contains([',', '-'])
+    }
+}
+
 /// A part of a rule: of `FREQ=DAILY;COUNT=2` the part `COUNT` is `2`.
 pub(super) fn rule_part<'a>(rule: &'a str, name: &str) -> Option<&'a str> {
-    let mut parts = rule.split(';').filter_map(|part| part.split_once('='));
-    parts.find(|(found, _)| found.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    rule_parts(rule).find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+/// The names and values of a rule.
+fn rule_parts(rule: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parts = rule.split(';').filter_map(|part| part.split_once('='));
+    parts.map(|(name, value)| (name.trim(), value.trim()))
 }

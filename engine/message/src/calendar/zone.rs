@@ -8,11 +8,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use machine::{Date, UnixTime};
+use machine::UnixTime;
 
 use super::line::ContentLine;
-use super::time::{LocalDate, rule_part};
-use crate::header::days_since_1970;
+use super::time::{LocalDate, days, rule_part, year};
 
 /// The maximum number of observances of a zone.
 const OBSERVANCES_MAX: usize = 32;
@@ -20,7 +19,7 @@ const OBSERVANCES_MAX: usize = 32;
 /// The days of the week. 1970-01-01 was a Thursday.
 const DAYS_OF_WEEK: [&str; 7] = ["TH", "FR", "SA", "SU", "MO", "TU", "WE"];
 
-const SECONDS_IN_DAY: u64 = 86_400;
+const SECONDS_IN_DAY: i64 = 86_400;
 
 /// A zone of a calendar.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,14 +36,15 @@ struct Observance {
     /// The offset in seconds before it begins, and from then on.
     before: i64,
     offset: i64,
-    /// The first time at which it begins, as a local time. It may be before 1970.
-    start: Option<u64>,
+    /// The first time at which it begins. This and other times are those that clocks show before
+    /// they change, in seconds since 1970.
+    start: i64,
     /// The time of day at which it begins.
-    second_of_day: u64,
+    second_of_day: i64,
     /// The day of each year on which it begins. `None`: it begins once.
     yearly: Option<YearlyDay>,
     /// The last time at which it may begin.
-    until: Option<u64>,
+    until: i64,
 }
 
 /// A day of each year.
@@ -54,7 +54,7 @@ enum YearlyDay {
     Date(u64, u64),
     /// A day of the week in a month: the month, which of them, counted from the end if negative,
     /// and the day's place in [`DAYS_OF_WEEK`].
-    Weekday(u64, i64, u64),
+    Weekday(u64, i64, i64),
 }
 
 /// The lines of an observance so far.
@@ -64,6 +64,7 @@ pub(super) struct ObservanceFields {
     offset: Option<i64>,
     start: Option<String>,
     rule: Option<String>,
+    has_more_rules: bool,
 }
 
 /// The maximum number of bytes of a rule that are read.
@@ -79,6 +80,7 @@ impl ObservanceFields {
         } else if line.is("DTSTART") {
             self.start = Some(value());
         } else if line.is("RRULE") || line.is("RDATE") {
+            self.has_more_rules |= self.rule.is_some();
             self.rule = Some(value());
         }
     }
@@ -87,20 +89,15 @@ impl ObservanceFields {
     fn observance(self) -> Option<Observance> {
         let start = LocalDate::read(&self.start?)?;
         let offset = self.offset?;
-        Some(Observance {
-            before: self.before.unwrap_or(offset),
-            offset,
-            start: start.seconds(),
-            second_of_day: start.second_of_day.unwrap_or(0),
-            until: self.rule.as_deref().and_then(|rule| {
-                let until = rule_part(rule, "UNTIL")?.trim_end_matches(['Z', 'z']);
-                LocalDate::read(until)?.seconds()
-            }),
-            yearly: match self.rule {
-                Some(rule) => Some(YearlyDay::read(&rule, start)?),
-                None => None,
-            },
-        })
+        let before = self.before.unwrap_or(offset);
+        let (yearly, until) = match &self.rule {
+            _ if self.has_more_rules => return None,
+            Some(rule) => (Some(YearlyDay::read(rule, start)?), until(rule, before)?),
+            None => (None, i64::MAX),
+        };
+        let second_of_day = start.second_of_day.unwrap_or(0) as i64;
+        let start = start.seconds()?;
+        Some(Observance { before, offset, start, second_of_day, yearly, until })
     }
 }
 
@@ -116,30 +113,33 @@ impl CalendarZone {
 
     /// The time at a local time in this zone. `None`: the zone is unknown.
     pub(super) fn utc(&self, local: UnixTime) -> Option<UnixTime> {
-        let seconds = local.seconds();
+        let seconds = i64::try_from(local.seconds()).ok()?;
         let begun = self.observances.iter().filter_map(|one| Some((one.last_begin(seconds)?, one)));
         let offset = match begun.max_by_key(|(begin, _)| *begin) {
-            Some((_, observance)) => observance.offset,
+            // Clocks skip this time. It is as if they had not skipped it yet.
+            Some((begin, one)) if seconds.saturating_sub(begin) < one.offset - one.before => {
+                one.before
+            }
+            Some((_, one)) => one.offset,
             None => self.observances.first()?.before,
         };
-        let seconds = seconds.checked_add_signed(-offset)?;
-        (!self.has_other_rule).then_some(UnixTime::from_seconds(seconds))
+        let utc = seconds.checked_sub(offset)?.try_into().ok()?;
+        (!self.has_other_rule).then_some(UnixTime::from_seconds(utc))
     }
 }
 
 impl Observance {
     /// The last local time up to `local` at which it begins.
-    fn last_begin(&self, local: u64) -> Option<u64> {
-        let latest = local.min(self.until.unwrap_or(u64::MAX));
+    fn last_begin(&self, local: i64) -> Option<i64> {
+        let latest = local.min(self.until);
         let Some(yearly) = self.yearly else {
-            return Some(self.start.unwrap_or(0)).filter(|start| *start <= local);
+            return Some(self.start).filter(|start| *start <= local);
         };
-        let year = Date::of(UnixTime::from_seconds(latest)).year;
-        let begins = [year, year.saturating_sub(1)]
+        let year = year(latest)?;
+        let mut begins = [year, year.saturating_sub(1)]
             .into_iter()
             .filter_map(|year| Some(yearly.day_in(year)? * SECONDS_IN_DAY + self.second_of_day));
-        let is_valid = |begin: &u64| (self.start.unwrap_or(0)..=latest).contains(begin);
-        begins.into_iter().find(is_valid)
+        begins.find(|begin| (self.start..=latest).contains(begin))
     }
 }
 
@@ -166,7 +166,7 @@ impl YearlyDay {
                 let (which, day) = day.split_at_checked(day.len().checked_sub(2)?)?;
                 let which = which.parse().ok().filter(|which| (-5..=5).contains(which))?;
                 let day = DAYS_OF_WEEK.iter().position(|name| *name == day)?;
-                (which != 0).then_some(YearlyDay::Weekday(month, which, day as u64))
+                (which != 0).then_some(YearlyDay::Weekday(month, which, day as i64))
             }
             (None, Some(day)) => Some(YearlyDay::Date(month, day.parse().ok()?)),
             (None, None) => Some(YearlyDay::Date(month, start.day)),
@@ -174,23 +174,28 @@ impl YearlyDay {
     }
 
     /// The day in this year, in days since 1970.
-    fn day_in(self, year: u64) -> Option<u64> {
-        match self {
-            YearlyDay::Date(month, day) => days_since_1970(year, month, day),
-            YearlyDay::Weekday(month, which @ 1.., weekday) => {
-                let first = days_since_1970(year, month, 1)?;
-                let days = (weekday + 7 - first % 7) % 7 + (which.unsigned_abs() - 1) * 7;
-                days_since_1970(year, month, 1 + days)
-            }
-            YearlyDay::Weekday(month, which, weekday) => {
-                let lengths = [31, 30, 29, 28];
-                let last = lengths.into_iter().find_map(|day| days_since_1970(year, month, day))?;
-                let days =
-                    (last % 7 + 7 - weekday) % 7 + (which.unsigned_abs().checked_sub(1)?) * 7;
-                let day = last.checked_sub(days)?;
-                (day >= days_since_1970(year, month, 1)?).then_some(day)
-            }
-        }
+    fn day_in(self, year: u64) -> Option<i64> {
+        let (month, which, weekday) = match self {
+            YearlyDay::Date(month, day) => return days(year, month, day),
+            YearlyDay::Weekday(month, which, weekday) => (month, which, weekday),
+        };
+        let first = days(year, month, 1)?;
+        let last = [31, 30, 29, 28].into_iter().find_map(|day| days(year, month, day))?;
+        let day = match which {
+            1.. => first + (weekday - first).rem_euclid(7) + (which - 1) * 7,
+            _ => last - (last - weekday).rem_euclid(7) + (which + 1) * 7,
+        };
+        (first..=last).contains(&day).then_some(day)
+    }
+}
+
+/// The last time at which an observance may begin by its rule, which gives it in UTC. `before`: the
+/// offset before it begins. `None`: the time is not valid.
+fn until(rule: &str, before: i64) -> Option<i64> {
+    let Some(until) = rule_part(rule, "UNTIL") else { return Some(i64::MAX) };
+    match until.strip_suffix(['Z', 'z']) {
+        Some(utc) => LocalDate::read(utc)?.seconds()?.checked_add(before),
+        None => LocalDate::read(until)?.seconds(),
     }
 }
 

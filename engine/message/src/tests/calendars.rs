@@ -10,6 +10,7 @@ use machine::{Date, UnixTime};
 use proptest::prelude::*;
 
 use crate::calendar::*;
+use crate::shown::is_shown;
 
 fn read(text: &str) -> Option<Calendar> {
     let whole = Calendar::read(text.as_bytes(), None);
@@ -63,6 +64,10 @@ fn a_fold_within_a_character_is_joined() {
         let calendar = Calendar::read(folded, charset).unwrap();
         assert_eq!(calendar.events[0].summary, "café");
     }
+    let marked = [b"\xef\xbb\xbf", folded].concat();
+    for charset in [None, Some("utf-8")] {
+        assert!(Calendar::read(&marked, charset).is_some());
+    }
     let latin = b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:caf\xe9\n";
     let calendar = Calendar::read(latin, Some("iso-8859-1")).unwrap();
     assert_eq!(calendar.events[0].summary, "café");
@@ -86,6 +91,11 @@ fn times_of_an_event_are_read() {
     for (lines, start, end) in [
         ("DTSTART:20261103T140506Z", "2026-11-03 14:05:06 UTC", "-"),
         ("DTSTART:20261103T140500", "2026-11-03 14:05:00 []", "-"),
+        (
+            "DTSTART;TZID=\u{202e}Mars\u{200b} Time:20261103T140500",
+            "2026-11-03 14:05:00 [Mars Time]",
+            "-",
+        ),
         (
             "DTSTART;TZID=\"Europe/Berlin\":20261103T140500\nDTEND;TZID=Other:20261103T150000",
             "2026-11-03 14:05:00 [Europe/Berlin]",
@@ -122,9 +132,27 @@ fn times_of_an_event_are_read() {
 #[test]
 fn repetitions_are_read() {
     let of = |rule: &str| event(&format!("SUMMARY:x\nRRULE:{rule}")).repetition;
-    let weekly =
-        Repetition { unit: RepetitionUnit::Week, interval: 2, times: Some(10), until: None };
+    let weekly = Repetition {
+        unit: RepetitionUnit::Week,
+        interval: 2,
+        is_on_certain_days: false,
+        times: Some(10),
+        until: None,
+    };
     assert_eq!(of("FREQ=WEEKLY;INTERVAL=2;COUNT=10;BYDAY=MO"), Some(weekly));
+    for (rule, expected) in [
+        ("FREQ=DAILY;INTERVAL=1;COUNT=2;WKST=MO", false),
+        ("FREQ=DAILY;BYDAY=MO", true),
+        ("FREQ=WEEKLY;BYDAY=MO,WE", true),
+        ("FREQ=MONTHLY;BYMONTHDAY=3", false),
+        ("FREQ=MONTHLY;BYMONTHDAY=-1", true),
+        ("FREQ=MONTHLY;BYDAY=2TU", true),
+        ("FREQ=YEARLY;bymonth=3", false),
+        ("FREQ=YEARLY;BYMONTHDAY=3", true),
+        ("FREQ=MONTHLY;BYMONTHDAY=3;BYSETPOS=1", true),
+    ] {
+        assert_eq!(of(rule).unwrap().is_on_certain_days, expected, "{rule}");
+    }
     let until = of("freq=daily;UNTIL=20261231T000000Z").unwrap();
     assert_eq!(in_words(until.until.as_ref()), "2026-12-31 00:00:00 UTC");
     assert_eq!((until.unit, until.interval), (RepetitionUnit::Day, 1));
@@ -180,6 +208,15 @@ fn calendars_are_bounded() {
     for text in [&first.summary, &first.organizer.name, &first.organizer.address] {
         assert_eq!(text.len(), EVENT_CHARS_MAX);
     }
+    // A long name of a zone is cut alike in both places.
+    let name = format!("{}\u{200b}", "Z".repeat(150));
+    let text = format!(
+        "BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nTZID:{name}\nBEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETTO:+0100\nEND:STANDARD\nEND:VTIMEZONE\nBEGIN:VEVENT\nDTSTART;TZID={name}:20260101T000000\n"
+    );
+    let calendar = read(&text).unwrap();
+    let Some(EventTime::Local { time, zone }) = &calendar.events[0].start else { panic!("{text}") };
+    assert_eq!(*zone, "Z".repeat(100));
+    assert!(calendar.utc(*time, zone).is_some());
     let more = of(EVENTS_MAX + 1);
     assert!(more.events.len() == EVENTS_MAX && more.has_more);
 }
@@ -217,7 +254,10 @@ fn zones_of_a_calendar_have_their_offsets() {
     for (local, expected) in [
         ("20260101T000000", 1.0),
         ("20260329T015959", 1.0),
-        ("20260329T020000", 2.0),
+        // Clocks skip this hour.
+        ("20260329T020000", 1.0),
+        ("20260329T025959", 1.0),
+        ("20260329T030000", 2.0),
         ("20260701T120000", 2.0),
         ("20261025T025959", 2.0),
         ("20261025T030000", 1.0),
@@ -249,7 +289,8 @@ fn zones_of_a_calendar_have_their_offsets() {
         ("20260101T000000", 11.0),
         ("20260405T030000", 10.0),
         ("20261011T015959", 10.0),
-        ("20261011T020000", 11.0),
+        ("20261011T020000", 10.0),
+        ("20261011T030000", 11.0),
     ] {
         assert_eq!(hours(&south, local), Some(expected), "{local}");
     }
@@ -262,7 +303,7 @@ fn zones_of_a_calendar_have_their_offsets() {
                 "20010301T000000",
                 "+0100",
                 "+0200",
-                "RRULE:FREQ=YEARLY;UNTIL=20030401T000000Z",
+                "RRULE:FREQ=YEARLY;UNTIL=20030228T230000Z",
             ),
             observance("20010901T000000", "+0200", "+0100", "RRULE:FREQ=YEARLY;BYMONTHDAY=1"),
         ]
@@ -270,6 +311,22 @@ fn zones_of_a_calendar_have_their_offsets() {
     );
     assert_eq!(hours(&ended, "20030601T000000"), Some(2.0));
     assert_eq!(hours(&ended, "20040601T000000"), Some(1.0));
+}
+
+#[test]
+fn zones_that_changed_before_1970_have_their_offsets() {
+    let [first, second] = [("18910315T000100", "+0001"), ("19110311T000100", "+0100")];
+    let of = |(start, offset)| observance(start, "+0000", offset, "");
+    for both in [[of(first), of(second)], [of(second), of(first)]] {
+        assert_eq!(hours(&zone(&both.concat()), "20260101T000000"), Some(1.0));
+    }
+    // The last rule ended in 1967.
+    let until = "RRULE:FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU;UNTIL=19671029T060000Z";
+    let since = observance("19740106T020000", "-0500", "-0400", "");
+    let rule = observance("19180101T020000", "-0400", "-0500", until);
+    let zone = zone(&[rule, since].concat());
+    assert_eq!(hours(&zone, "19730101T000000"), Some(-5.0));
+    assert_eq!(hours(&zone, "20260101T000000"), Some(-4.0));
 }
 
 #[test]
@@ -283,6 +340,8 @@ fn zones_with_other_rules_are_unknown() {
         "RRULE:FREQ=YEARLY;BYDAY=é",
         "RRULE:FREQ=YEARLY;INTERVAL=2",
         "RDATE:20260101T000000",
+        "RDATE:20260101T000000\nRRULE:FREQ=YEARLY",
+        "RRULE:FREQ=YEARLY;UNTIL=x",
     ] {
         let known = observance("20000101T000000", "+0000", "+0100", "");
         let zone = zone(&[known, observance("20000101T000000", "+0000", "+0100", rule)].concat());
@@ -308,6 +367,7 @@ proptest! {
                 Just("BEGIN:VALARM".to_string()),
                 Just("END:X".to_string()),
                 Just(" ".to_string()),
+                "(DTSTART|DTEND);TZID=[^:;\"]{0,20}:20261103T140500",
                 "(TZID|SUMMARY|DTSTART|DTEND|RRULE|DURATION|ORGANIZER|TZOFFSETTO)[:;].{0,20}",
                 "(DTSTART|DTEND|DURATION|TZOFFSETTO):[-+]?P?T?[0-9]{0,16}T?[0-9]{0,6}[ZSD]?",
                 "RRULE:FREQ=(YEARLY|DAILY);(UNTIL|COUNT|BYMONTH|BYDAY)=-?[0-9]{0,9}(SU)?",
@@ -320,10 +380,14 @@ proptest! {
         let Some(calendar) = read(&lines.join("\n")) else { return Ok(()) };
         prop_assert!((1..=EVENTS_MAX).contains(&calendar.events.len()));
         for event in &calendar.events {
+            let zones = [&event.start, &event.end].into_iter().filter_map(|time| match time {
+                Some(EventTime::Local { zone, .. }) => Some(zone),
+                _ => None,
+            });
             let texts = [&event.summary, &event.location, &event.organizer.name];
-            for text in texts {
+            for text in texts.into_iter().chain(zones) {
                 prop_assert!(text.chars().count() <= EVENT_CHARS_MAX);
-                prop_assert!(!text.contains(|c: char| c.is_control()));
+                prop_assert!(text.chars().all(is_shown), "{text:?}");
             }
         }
         for line in &lines {
