@@ -60,6 +60,7 @@ const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none
 pub(crate) enum Title {
     /// A file to download.
     File {
+        /// The name. If it is empty, the link to the file has it.
         name: String,
         media_type: &'static str,
         /// The length in octets, if it is known.
@@ -234,8 +235,12 @@ fn with_private_fields(reply: Reply) -> Reply {
 }
 
 /// The value of `Content-Disposition` (RFC 6266 section 5, appendix D). It has a name in ASCII for
-/// all browsers, and the true name for browsers that support `filename*`.
+/// all browsers, and the true name for browsers that support `filename*`. A name in a link counts
+/// only if there is none here.
 fn disposition(name: &str) -> String {
+    if name.is_empty() {
+        return "attachment".into();
+    }
     let is_plain = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_' | ' ')
     };

@@ -26,7 +26,7 @@ fn wanted_name(part: &Part) -> String {
 }
 
 /// The name of a file in a container.
-pub(super) fn inner_name(file: &TnefFile) -> String {
+fn inner_name(file: &TnefFile) -> String {
     if file.name.is_empty() { "file".into() } else { file.name.clone() }
 }
 

@@ -31,6 +31,7 @@ use crate::source::PrintPage;
 use crate::step::{JobProgress, why};
 use crate::{ComposeStart, Destination, ListRange, MessageKey, PermanentId, WebPage};
 
+use super::invitation::Zones;
 use super::open_message::{OpenMessage, ShownMessage};
 use super::row_totals::is_trash_or_junk;
 use super::rows::{self, FoundMessage, RowText};
@@ -185,9 +186,10 @@ impl ConversationJob {
         cx: &mut JobContext<'_, '_>,
     ) -> Reply {
         let clock = LocalClock { now: cx.now(), zone: cx.zone(client.account) };
+        let mut zones = Zones::of(&clock.zone);
         let key = self.opened.key();
         let known = cx.store().account(client.account);
-        let opened = match self.opened.shown(self.loaded, known.as_ref(), &clock.zone) {
+        let opened = match self.opened.shown(self.loaded, known.as_ref(), &mut zones) {
             Ok(shown) => ConversationEntry { info: shown.info, shown: Ok(shown), key },
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
             Err(refusal) => return answer::refused(refusal, why(refusal)),
@@ -199,7 +201,7 @@ impl ConversationJob {
         let newest = WebPage::List { mailbox: key.mailbox, range: ListRange::Newest };
         let back = self.list.as_ref().map_or(newest.to_string(), |list| list.as_str().into());
         let (is_cut, view, list) = (self.is_cut, self.view, self.list.clone());
-        let mut entries = self.entries(client.account, &clock, cx);
+        let mut entries = self.entries(client.account, &clock, &mut zones, cx);
         entries.push(opened);
         leave_out_copies(&mut entries, key);
         entries.sort_by_key(|entry| moment(&entry.info));
@@ -244,6 +246,7 @@ impl ConversationJob {
         &mut self,
         account: AccountId,
         clock: &LocalClock,
+        zones: &mut Zones<'_>,
         cx: &JobContext<'_, '_>,
     ) -> Vec<ConversationEntry<'_>> {
         let loaded = self.loaded;
@@ -252,7 +255,7 @@ impl ConversationJob {
         for opening in &mut self.whole {
             let key = opening.key();
             let (mailbox, uid) = key.in_store();
-            match opening.shown(loaded, known.as_ref(), &clock.zone) {
+            match opening.shown(loaded, known.as_ref(), zones) {
                 Ok(shown) => {
                     entries.push(ConversationEntry { info: shown.info, shown: Ok(shown), key })
                 }

@@ -23,7 +23,7 @@ use crate::step::{JobProgress, why};
 use crate::stream::{PIECE_BYTES, StreamStage};
 use crate::{MessageKey, WebPage};
 
-use super::attachments::{inner_name, last_name};
+use super::attachments::last_name;
 use super::piece_reader::Pieces;
 
 /// The number of bytes after which no more chunks are read for a source page. The page shows the
@@ -68,7 +68,8 @@ struct Extracted {
     /// The reader of the wanted part, if it is a container, and the index of the wanted file.
     container: Option<(TnefReader, usize)>,
     decoder: Option<BodyDecoder>,
-    /// The name of the wanted part, if the part was found.
+    /// The name of the wanted part, if the part was found. That of a file in a container is empty:
+    /// it may be after the content, so the link to the file has it.
     name: Option<String>,
     bytes: Vec<u8>,
     /// The number of bytes that were sent before `bytes`.
@@ -238,7 +239,7 @@ impl Extracted {
     /// when the first part within the message has begun. The parser descends into an attached
     /// message, and does not report its octets as one body.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
-        let index = self.wanted?;
+        let index = self.wanted.filter(|_| self.container.is_none())?;
         parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
     }
 
@@ -265,13 +266,12 @@ impl Extracted {
         }
     }
 
-    /// Extracts the wanted file from the next bytes of its container. Its name may be after its
-    /// content.
+    /// Extracts the wanted file from the next bytes of its container.
     fn bytes_of_container_arrived(&mut self, decoded: &[u8]) {
         let Some((container, file)) = &mut self.container else { return };
         container.bytes_arrived(decoded, Some(*file), &mut self.bytes);
         let found = container.files().get(*file).filter(|file| file.bytes.is_some());
-        self.name = found.map(inner_name);
+        self.name = found.map(|_| String::new());
     }
 
     /// Keeps the name of the wanted attached message.

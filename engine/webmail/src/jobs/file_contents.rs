@@ -41,6 +41,8 @@ struct OpenContents {
     decoder: BodyDecoder,
     /// The bytes of a calendar so far.
     bytes: Vec<u8>,
+    /// Whether the calendar has more bytes than are read.
+    is_cut: bool,
 }
 
 #[derive(Debug)]
@@ -66,10 +68,13 @@ impl FileContents {
         })
     }
 
-    /// The first text in a container, and the index of its part.
-    pub(super) fn inner_text(&self) -> Option<(usize, &str)> {
-        let mut texts = self.containers.iter().map(|(part, container)| (*part, container.text()));
-        texts.find(|(_, text)| !text.trim().is_empty())
+    /// The first container with a text, and the index of its part. Of a long text only the
+    /// beginning is kept, or nothing.
+    pub(super) fn with_text(&self) -> Option<(usize, &TnefReader)> {
+        let has_text =
+            |container: &TnefReader| container.is_text_cut() || !container.text().trim().is_empty();
+        let found = self.containers.iter().find(|(_, container)| has_text(container));
+        found.map(|(part, container)| (*part, container))
     }
 
     /// The body of the last part begins. Returns whether its content is wanted.
@@ -88,7 +93,7 @@ impl FileContents {
             _ => return false,
         };
         let decoder = BodyDecoder::new(part.encoding);
-        self.open = Some(OpenContents { kind, decoder, bytes: Vec::new() });
+        self.open = Some(OpenContents { kind, decoder, bytes: Vec::new(), is_cut: false });
         true
     }
 
@@ -96,7 +101,9 @@ impl FileContents {
     pub(super) fn body_arrived(&mut self, bytes: &[u8]) -> bool {
         let Some(open) = &mut self.open else { return false };
         match &open.kind {
-            ContentsKind::Calendar(_) if open.bytes.len() >= CALENDAR_BYTES_MAX => {}
+            ContentsKind::Calendar(_) if open.bytes.len() >= CALENDAR_BYTES_MAX => {
+                open.is_cut = true;
+            }
             ContentsKind::Calendar(_) => open.decoder.bytes_arrived(bytes, &mut open.bytes),
             ContentsKind::Container => {
                 let mut decoded = Vec::new();
@@ -113,7 +120,8 @@ impl FileContents {
         open.decoder.body_ended(&mut open.bytes);
         match &open.kind {
             ContentsKind::Calendar(charset) => {
-                let calendar = Calendar::read(&open.bytes, charset.as_deref());
+                let mut calendar = Calendar::read(&open.bytes, charset.as_deref());
+                calendar.iter_mut().for_each(|calendar| calendar.has_more |= open.is_cut);
                 let is_new = |calendar: &Calendar| !self.calendars.contains(calendar);
                 self.calendars.extend(calendar.filter(is_new));
             }

@@ -2,6 +2,9 @@
 //!
 //! Times are in the reader's zone. A local time in an unknown zone is shown with the name of that
 //! zone.
+//!
+//! Any sender can write an invitation in the name of another person. So the statement names the
+//! message as its source, and the sender if that is another one.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,10 +22,41 @@ use crate::zone::{Zone, ZoneCache};
 
 const SECONDS_IN_DAY: u64 = 86_400;
 
-/// The reader's zone, and those of events.
+/// The maximum number of different zones of the database in which the events of a message are.
+const ZONES_MAX: usize = 8;
+
+/// The reader's zone, and those of the events on a page.
 pub(super) struct Zones<'a> {
-    pub(super) reader: &'a Zone,
-    pub(super) known: &'a mut ZoneCache,
+    reader: &'a Zone,
+    known: ZoneCache,
+    /// The zones of the current message.
+    of_message: Vec<&'static str>,
+}
+
+impl Zones<'_> {
+    pub(super) fn of(reader: &Zone) -> Zones<'_> {
+        Zones { reader, known: ZoneCache::default(), of_message: Vec::new() }
+    }
+
+    pub(super) fn reader(&self) -> &Zone {
+        self.reader
+    }
+
+    /// The events of another message follow.
+    pub(super) fn message_begins(&mut self) {
+        self.of_message.clear();
+    }
+
+    /// The zone with this name in the database. `None`: the message has too many.
+    fn find(&mut self, name: &'static str) -> Option<Zone> {
+        if !self.of_message.contains(&name) {
+            if self.of_message.len() >= ZONES_MAX {
+                return None;
+            }
+            self.of_message.push(name);
+        }
+        Some(self.known.find(name))
+    }
 }
 
 /// A time of an event for the reader.
@@ -32,25 +66,30 @@ struct EventMoment {
     zone: String,
 }
 
-/// The statements about the events of a calendar.
-pub(super) fn notices(calendar: &Calendar, zones: &mut Zones<'_>) -> Vec<KindNotice> {
-    let events = calendar.events.iter().map(|event| notice(event, calendar, zones));
+/// The statements about the events of a calendar in a message from this address.
+pub(super) fn notices(calendar: &Calendar, from: &str, zones: &mut Zones<'_>) -> Vec<KindNotice> {
+    let events = calendar.events.iter().map(|event| notice(event, calendar, from, zones));
     let mut notices: Vec<KindNotice> = events.collect();
     if calendar.has_more {
-        let words = "The calendar has more events.".to_string();
+        let words = "The calendar has more than is shown here.".to_string();
         notices.push(KindNotice { words, facts: Vec::new() });
     }
     notices
 }
 
-fn notice(event: &CalendarEvent, calendar: &Calendar, zones: &mut Zones<'_>) -> KindNotice {
+fn notice(
+    event: &CalendarEvent,
+    calendar: &Calendar,
+    from: &str,
+    zones: &mut Zones<'_>,
+) -> KindNotice {
     let words = match calendar.method {
-        CalendarMethod::Cancel => "This event is cancelled:",
-        _ if event.is_cancelled => "This event is cancelled:",
-        CalendarMethod::Request => "You are invited to this event:",
-        CalendarMethod::Reply => "This message answers an invitation:",
-        CalendarMethod::Counter => "This message proposes a change to an event:",
-        CalendarMethod::Publish => "This message has an event:",
+        CalendarMethod::Cancel => "this event is cancelled:",
+        _ if event.is_cancelled => "this event is cancelled:",
+        CalendarMethod::Request => "you are invited to this event:",
+        CalendarMethod::Reply => "an invitation to this event is answered:",
+        CalendarMethod::Counter => "a change to this event is proposed:",
+        CalendarMethod::Publish => "there is this event:",
     };
     let is_answer = matches!(calendar.method, CalendarMethod::Reply | CalendarMethod::Counter);
     let answer = event.participation.filter(|_| is_answer).map(|answer| {
@@ -70,9 +109,20 @@ fn notice(event: &CalendarEvent, calendar: &Calendar, zones: &mut Zones<'_>) -> 
         ("Where", text(&event.location)),
         ("Organizer", person(&event.organizer)),
         ("Answer", answer),
+        match is_answer {
+            true => ("Not sent by that person, but by", other_sender(&event.attendee, from)),
+            false => ("Not sent by the organizer, but by", other_sender(&event.organizer, from)),
+        },
     ];
     let facts = facts.into_iter().filter_map(|(name, text)| Some((name.to_string(), text?)));
-    KindNotice { words: words.to_string(), facts: facts.collect() }
+    KindNotice { words: format!("According to this message, {words}"), facts: facts.collect() }
+}
+
+/// The sender of a message that speaks for `person`, if the sender has another address.
+fn other_sender(person: &HeaderMailbox, from: &str) -> Option<String> {
+    let is_other =
+        *person != HeaderMailbox::default() && !person.address.eq_ignore_ascii_case(from);
+    is_other.then(|| if from.is_empty() { "an unknown sender" } else { from }.to_string())
 }
 
 fn person(person: &HeaderMailbox) -> Option<String> {
@@ -131,8 +181,12 @@ fn repeats(rule: &Repetition, calendar: &Calendar, zones: &mut Zones<'_>) -> Str
         1 => format!("every {unit}"),
         interval => format!("every {interval} {unit}s"),
     };
+    let (every, in_all) = match rule.is_on_certain_days {
+        true => (format!("on certain days, {every}"), " in all"),
+        false => (every, ""),
+    };
     match (rule.times, &rule.until) {
-        (Some(times), _) => format!("{every}, {times} times"),
+        (Some(times), _) => format!("{every}, {times} times{in_all}"),
         (None, Some(until)) => {
             let until = EventMoment::of(until, calendar, zones).moment;
             format!("{every} until {}", until.date_in_words())
@@ -173,18 +227,21 @@ impl core::fmt::Display for EventMoment {
     }
 }
 
-/// The time at a local time in a zone. Some programs write a prefix before the name that the
-/// database has: `/mozilla.org/20050126_1/Europe/Berlin`.
+/// The time at a local time in a zone: as the calendar defines the zone, or as the database does.
+/// Some programs write a prefix before the name that the database has:
+/// `/mozilla.org/20050126_1/Europe/Berlin`.
 fn utc(
     local: UnixTime,
     zone: &str,
     calendar: &Calendar,
     zones: &mut Zones<'_>,
 ) -> Option<UnixTime> {
-    let mut names =
-        core::iter::successors(Some(zone), |name| name.split_once('/').map(|(_, rest)| rest));
-    match names.find_map(crate::zone::known_name) {
-        Some(name) => Some(zones.known.find(name).utc(local)),
-        None => calendar.utc(local, zone),
+    if let Some(time) = calendar.utc(local, zone) {
+        return Some(time);
     }
+    let without_prefix =
+        core::iter::successors(Some(zone), |name| name.split_once('/').map(|(_, rest)| rest));
+    let mut names = without_prefix.filter(|name| *name == zone || name.contains('/'));
+    let name = names.find_map(crate::zone::known_name)?;
+    Some(zones.find(name)?.utc(local))
 }

@@ -166,13 +166,13 @@ impl MessageContents {
         let mut texts = core::mem::take(&mut self.texts);
         texts.retain(|text| presentation.shown().any(|(part, _)| part == text.part));
         if texts.iter().all(|text| text.content == Content::Blank)
-            && let Some((part, text)) = self.files.inner_text()
+            && let Some((part, container)) = self.files.with_text()
         {
             texts.push(PartText {
                 part,
                 shown_as: ShownAs::Text,
-                text: text.into(),
-                is_cut: false,
+                text: container.text().into(),
+                is_cut: container.is_text_cut(),
                 content: Content::Visible,
             });
         }
@@ -182,7 +182,8 @@ impl MessageContents {
         texts
     }
 
-    /// All that the presentation shows, as plain text, and whether that is the whole text.
+    /// All that the presentation shows, as plain text, and whether that is the whole text of the
+    /// shown parts. A container is a file, too, so its text may be cut.
     pub(super) fn plain_text(&self, presentation: &Presentation) -> (String, bool) {
         let (mut plain, mut is_whole) = (String::new(), true);
         for (part, shown_as) in presentation.shown() {
@@ -198,9 +199,9 @@ impl MessageContents {
             }
         }
         if plain.trim().is_empty()
-            && let Some((_, text)) = self.files.inner_text()
+            && let Some((_, container)) = self.files.with_text()
         {
-            plain = text.into();
+            plain = container.text().into();
         }
         is_whole &= plain.len() <= TEXT_BYTES_MAX;
         plain.truncate(plain.floor_char_boundary(TEXT_BYTES_MAX));

@@ -1,10 +1,11 @@
 //! The statements about the kind of a message, from its contents.
 //!
 //! What a report says about deliveries is a claim of its author. So the statement names the report
-//! as its source.
+//! as its source. All texts of the report are facts below the statement: none is within a sentence
+//! of the webmail.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use message::header::Header;
@@ -16,7 +17,7 @@ use message::structure::Part;
 
 use crate::moments::Moment;
 use crate::notice::KindNotice;
-use crate::zone::{Zone, ZoneCache};
+use crate::zone::Zone;
 
 use super::invitation::{self, Zones};
 use super::message_contents::MessageContents;
@@ -25,34 +26,43 @@ use super::secured;
 #[cfg(test)]
 mod tests;
 
+/// The maximum number of reports of a message about which something is said.
+const REPORTS_MAX: usize = 10;
+
 /// The statements about a message with these parts, which was read to its end.
 pub(super) fn of(
     contents: &MessageContents,
     parts: &[Part],
     presentation: &Presentation,
-    zone: &Zone,
+    zones: &mut Zones<'_>,
 ) -> Vec<KindNotice> {
     let texts = presentation.shown().filter(|(_, shown_as)| *shown_as == ShownAs::Text);
     let texts = texts.filter_map(|(index, _)| {
         Some((&*parts.get(index)?.media_type, contents.text_of(index)?.text.as_str()))
     });
     let texts: Vec<(&str, &str)> = texts.collect();
-    let message = || reported(subject_in(&texts).as_deref().or(contents.returned_subject()));
-    let notices = texts.iter().filter_map(|(media_type, text)| {
+    let subject = subject_in(&texts);
+    let subject = subject.as_deref().or(contents.returned_subject()).unwrap_or_default();
+    let mut reports = texts.iter().filter_map(|(media_type, text)| {
         if report::is_delivery_report(media_type) {
-            Some(delivery(&report::delivery_report(text)?, &message(), zone))
+            Some(delivery(&report::delivery_report(text)?, subject, zones.reader()))
         } else if report::is_read_receipt(media_type) {
-            Some(receipt(&report::read_receipt(text)?, &message()))
+            Some(receipt(&report::read_receipt(text)?, subject))
         } else {
             None
         }
     });
     let plain = texts.iter().filter(|(media_type, _)| *media_type == "text/plain");
     let mut all = secured::notices(parts, plain.map(|(_, text)| *text));
-    all.extend(notices);
-    let mut zones = Zones { reader: zone, known: &mut ZoneCache::default() };
+    all.extend(reports.by_ref().take(REPORTS_MAX));
+    if reports.next().is_some() {
+        let words = "This message has more reports.".into();
+        all.push(KindNotice { words, facts: Vec::new() });
+    }
+    let from = contents.from.as_ref().map_or("", |from| &from.address);
+    zones.message_begins();
     for calendar in contents.files().calendars() {
-        all.extend(invitation::notices(calendar, &mut zones));
+        all.extend(invitation::notices(calendar, from, zones));
     }
     all
 }
@@ -66,34 +76,34 @@ fn subject_in(texts: &[(&str, &str)]) -> Option<String> {
     subjects.map(|field| report::subject(&field))
 }
 
-/// The message that a report is about. Its subject may be in any script, so it is isolated from the
-/// direction of the sentence.
-fn reported(subject: Option<&str>) -> String {
-    match subject {
-        None | Some("") => "your message".to_string(),
-        Some(subject) => format!("your message “\u{2068}{subject}\u{2069}”"),
-    }
+/// A fact, unless its text is empty.
+fn fact(name: &str, text: &str) -> Option<(String, String)> {
+    (!text.is_empty()).then(|| (name.into(), text.into()))
 }
 
-fn delivery(report: &DeliveryReport, message: &str, zone: &Zone) -> KindNotice {
+fn delivery(report: &DeliveryReport, subject: &str, zone: &Zone) -> KindNotice {
     let mut actions = report.recipients.iter().map(|recipient| recipient.action);
     let common = actions.next().filter(|first| actions.all(|action| action == *first));
     let result = match common {
-        Some(DeliveryAction::Failed) => "was not delivered to:",
-        Some(DeliveryAction::Delayed) => "has not been delivered yet to:",
-        Some(DeliveryAction::Delivered) => "was delivered to:",
-        Some(DeliveryAction::Relayed) => "was relayed to a server that sends no reports, for:",
-        Some(DeliveryAction::Expanded) => "was delivered, and forwarded to further addresses, for:",
-        None => "had different results:",
+        Some(DeliveryAction::Failed) => "was not delivered to the recipients below.",
+        Some(DeliveryAction::Delayed) => "has not been delivered yet to the recipients below.",
+        Some(DeliveryAction::Delivered) => "was delivered to the recipients below.",
+        Some(DeliveryAction::Relayed) => {
+            "was relayed to a server that sends no reports, for the recipients below."
+        }
+        Some(DeliveryAction::Expanded) => {
+            "was delivered to the recipients below, and forwarded to further addresses."
+        }
+        None => "had different results for the recipients below.",
     };
-    let fact = |recipient: &RecipientStatus| {
+    let mut facts: Vec<(String, String)> = fact("Subject", subject).into_iter().collect();
+    facts.extend(report.recipients.iter().map(|recipient| {
         (recipient.address.clone(), result_of(recipient, common.is_some(), zone))
-    };
-    let mut facts: Vec<(String, String)> = report.recipients.iter().map(fact).collect();
+    }));
     if report.has_more {
         facts.push(("…".into(), "The report names more recipients.".into()));
     }
-    KindNotice { words: format!("According to this report, {message} {result}"), facts }
+    KindNotice { words: format!("According to this report, your message {result}"), facts }
 }
 
 /// What a report says about one recipient. `is_common`: the sentence above says what became of the
@@ -122,22 +132,19 @@ fn result_of(recipient: &RecipientStatus, is_common: bool, zone: &Zone) -> Strin
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn receipt(receipt: &ReadReceipt, message: &str) -> KindNotice {
-    let reader = match &*receipt.address {
-        "" => "its reader",
-        address => address,
-    };
+fn receipt(receipt: &ReadReceipt, subject: &str) -> KindNotice {
     let result = match receipt.disposition {
         ReceiptDisposition::Displayed => {
-            format!("was displayed to {reader}. That does not mean that it was read.")
+            "was displayed to its reader. That does not mean that it was read."
         }
         ReceiptDisposition::Deleted => {
-            format!("was deleted by {reader}, perhaps without being displayed.")
+            "was deleted by its reader, perhaps without being displayed."
         }
         ReceiptDisposition::Processed => {
-            format!("was processed by a program of {reader}, perhaps without being displayed.")
+            "was processed by a program of its reader, perhaps without being displayed."
         }
     };
-    let words = format!("According to this receipt, {message} {result}");
-    KindNotice { words, facts: Vec::new() }
+    let words = format!("According to this receipt, your message {result}");
+    let facts = [fact("Subject", subject), fact("Reader", &receipt.address)];
+    KindNotice { words, facts: facts.into_iter().flatten().collect() }
 }

@@ -19,11 +19,11 @@ use crate::conversation::{Attachment, Loads, MessageBody};
 use crate::notice::KindNotice;
 use crate::prose::Prose;
 use crate::step::JobProgress;
-use crate::zone::Zone;
 use crate::{MessageKey, WebPage};
 use crate::{phishing, remote_content};
 
 use super::attachments::{Attached, names};
+use super::invitation::Zones;
 use super::message_contents::{MessageContents, PartText};
 use super::message_date::sent_apart;
 use super::notices;
@@ -207,7 +207,7 @@ impl OpenMessage {
         &mut self,
         loaded: Option<MessageKey>,
         known: Option<&AccountInfo<'_>>,
-        zone: &Zone,
+        zones: &mut Zones<'_>,
     ) -> Result<ShownMessage, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
@@ -215,7 +215,7 @@ impl OpenMessage {
         let Structure { parts, is_cut } = self.structure();
         let mut contents = core::mem::take(&mut self.contents);
         let presentation = contents.presentation(&parts, Preference::Html);
-        let notices = notices::of(&contents, &parts, &presentation, zone);
+        let notices = notices::of(&contents, &parts, &presentation, zones);
         let texts = contents.take_shown(&presentation);
         let files = contents.take_files();
         let from = contents.from.clone().unwrap_or_default();

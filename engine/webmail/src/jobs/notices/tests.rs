@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use message::presentation::Preference;
@@ -23,7 +24,8 @@ fn notices(message: &str) -> Vec<String> {
         let facts = notice.facts.iter().map(|(name, text)| format!("\n{name}: {text}"));
         facts.fold(notice.words, |all, fact| all + &fact)
     };
-    of(&contents, &parts, &presentation, &berlin).into_iter().map(in_words).collect()
+    let notices = of(&contents, &parts, &presentation, &mut Zones::of(&berlin));
+    notices.into_iter().map(in_words).collect()
 }
 
 /// A multipart with these parts.
@@ -42,11 +44,10 @@ fn a_report_says_which_message_did_not_arrive_and_why() {
     let header = "Content-Type: text/rfc822-headers\n\nSubject: Lunch\nFrom: ada@a.test";
     let of = |parts: &[&str]| notices(&multipart("report; report-type=delivery-status", parts));
     let fact = "\nbob@far.test: The address does not exist. Details: 550 no <b>such</b> user";
-    let failed = |message: &str| {
-        [format!("According to this report, your message{message} was not delivered to:{fact}")]
-    };
-    assert_eq!(of(&[WORDS, STATUS, RETURNED]), failed(" “\u{2068}Lünch\u{2069}”"));
-    assert_eq!(of(&[WORDS, STATUS, header]), failed(" “\u{2068}Lunch\u{2069}”"));
+    let words = "According to this report, your message was not delivered to the recipients below.";
+    let failed = |subject: &str| [format!("{words}{subject}{fact}")];
+    assert_eq!(of(&[WORDS, STATUS, RETURNED]), failed("\nSubject: Lünch"));
+    assert_eq!(of(&[WORDS, STATUS, header]), failed("\nSubject: Lunch"));
     assert_eq!(of(&[WORDS, STATUS]), failed(""));
     assert_eq!(of(&[WORDS]), Vec::<String>::new());
     // The subject of a message before the report is not that of the reported message.
@@ -74,43 +75,56 @@ fn a_report_says_what_became_of_each_recipient() {
     let until = "Will-Retry-Until: Tue, 3 Nov 2026 22:04:05 +0000\n";
     assert_eq!(
         of(&[&format!("Action: delayed\nStatus: 4.4.1\n{until}")]),
-        "According to this report, your message has not been delivered yet to:\nr1@a.test: The server could not be reached. The server keeps trying until 3 Nov 2026, 23:04."
+        "According to this report, your message has not been delivered yet to the recipients below.\nr1@a.test: The server could not be reached. The server keeps trying until 3 Nov 2026, 23:04."
     );
     assert_eq!(
         of(&["Action: delivered\nStatus: 2.0.0\n", "Action: delivered\nStatus: 2.1.5\n"]),
-        "According to this report, your message was delivered to:\nr1@a.test: Delivered.\nr2@a.test: Delivered."
+        "According to this report, your message was delivered to the recipients below.\nr1@a.test: Delivered.\nr2@a.test: Delivered."
     );
     assert_eq!(
         of(&["Action: failed\nStatus: 5.9.9\n", "Action: relayed\n", "Action: expanded\n"]),
-        "According to this report, your message had different results:\nr1@a.test: Not delivered.\nr2@a.test: Relayed to a server that sends no reports.\nr3@a.test: Delivered, and forwarded to further addresses."
+        "According to this report, your message had different results for the recipients below.\nr1@a.test: Not delivered.\nr2@a.test: Relayed to a server that sends no reports.\nr3@a.test: Delivered, and forwarded to further addresses."
     );
     let many = of(&["Action: failed\n"; report::RECIPIENTS_MAX + 1]);
     assert!(many.ends_with("\n…: The report names more recipients."), "{many}");
 }
 
 #[test]
+fn a_message_with_many_reports_has_few_statements() {
+    let reports = |count: usize| {
+        let parts = [&[WORDS][..], &vec![STATUS; count], &[RETURNED]].concat();
+        notices(&multipart("report", &parts))
+    };
+    let most = reports(REPORTS_MAX);
+    assert!(most.len() == REPORTS_MAX && most.iter().all(|notice| notice.contains("Lünch")));
+    let more = reports(REPORTS_MAX + 1);
+    assert_eq!(more.split_last().unwrap().1, most);
+    assert_eq!(more.last().unwrap(), "This message has more reports.");
+}
+
+#[test]
 fn a_receipt_says_what_it_means() {
-    let of = |disposition: &str| {
+    let of = |reader: &str, disposition: &str| {
         let receipt = format!(
-            "Content-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; bob@far.test\nDisposition: manual-action/MDN-sent-manually; {disposition}"
+            "Content-Type: message/disposition-notification\n\nFinal-Recipient: rfc822; {reader}\nDisposition: manual-action/MDN-sent-manually; {disposition}"
         );
         notices(&multipart("report", &[WORDS, &receipt, RETURNED]))
     };
-    let message = "According to this receipt, your message “\u{2068}Lünch\u{2069}” was";
-    assert_eq!(
-        of("displayed"),
-        [format!("{message} displayed to bob@far.test. That does not mean that it was read.")]
-    );
-    assert_eq!(
-        of("deleted"),
-        [format!("{message} deleted by bob@far.test, perhaps without being displayed.")]
-    );
-    assert_eq!(
-        of("processed"),
-        [format!(
-            "{message} processed by a program of bob@far.test, perhaps without being displayed."
-        )]
-    );
+    let displayed = "displayed to its reader. That does not mean that it was read.";
+    for (disposition, expected) in [
+        ("displayed", displayed),
+        ("deleted", "deleted by its reader, perhaps without being displayed."),
+        ("processed", "processed by a program of its reader, perhaps without being displayed."),
+    ] {
+        let message = "According to this receipt, your message was";
+        let facts = "Subject: Lünch\nReader: bob@far.test";
+        assert_eq!(of("bob@far.test", disposition), [format!("{message} {expected}\n{facts}")]);
+    }
+    // Other words than an address are not those of the webmail.
+    for reader in ["Bob. Sign in at https://far.test/@x", "Bob"] {
+        let notice = of(reader, "displayed").concat();
+        assert!(notice.ends_with(&[displayed, "\nSubject: Lünch"].concat()), "{notice}");
+    }
 }
 
 /// The statement about a calendar with one event with these lines.
@@ -118,7 +132,8 @@ fn event(method: &str, lines: &str) -> String {
     let calendar = format!(
         "Content-Type: text/calendar; charset=utf-8\n\nBEGIN:VCALENDAR\nMETHOD:{method}\nBEGIN:VEVENT\n{lines}\nEND:VEVENT\nEND:VCALENDAR"
     );
-    notices(&multipart("alternative", &[WORDS, &calendar])).join("\n--\n")
+    let message = ["From: Grace <grace@a.test>\n", &multipart("alternative", &[WORDS, &calendar])];
+    notices(&message.concat()).join("\n--\n")
 }
 
 #[test]
@@ -126,20 +141,49 @@ fn an_invitation_says_what_when_and_where() {
     let all = "DTSTART:20261103T140000Z\nDTEND:20261103T150000Z\nSUMMARY:Planning\nLOCATION:Room 4\nORGANIZER;CN=Grace:mailto:grace@a.test\nRRULE:FREQ=WEEKLY;INTERVAL=2\nATTENDEE;PARTSTAT=ACCEPTED:mailto:ada@a.test";
     let facts = "What: Planning\nWhen: Tue, 3 Nov 2026, 15:00 – 16:00 (Europe/Berlin)\nRepeats: every 2 weeks\nWhere: Room 4\nOrganizer: Grace <grace@a.test>";
     for (method, words, answer) in [
-        ("REQUEST", "You are invited to this event:", ""),
-        ("CANCEL", "This event is cancelled:", ""),
-        ("PUBLISH", "This message has an event:", ""),
-        ("REPLY", "This message answers an invitation:", "\nAnswer: ada@a.test: accepted"),
+        ("REQUEST", "you are invited to this event:", ""),
+        ("CANCEL", "this event is cancelled:", ""),
+        ("PUBLISH", "there is this event:", ""),
+        (
+            "REPLY",
+            "an invitation to this event is answered:",
+            "\nAnswer: ada@a.test: accepted\nNot sent by that person, but by: grace@a.test",
+        ),
         (
             "COUNTER",
-            "This message proposes a change to an event:",
-            "\nAnswer: ada@a.test: accepted",
+            "a change to this event is proposed:",
+            "\nAnswer: ada@a.test: accepted\nNot sent by that person, but by: grace@a.test",
         ),
     ] {
-        assert_eq!(event(method, all), format!("{words}\n{facts}{answer}"));
+        assert_eq!(
+            event(method, all),
+            format!("According to this message, {words}\n{facts}{answer}")
+        );
     }
-    assert_eq!(event("REQUEST", "STATUS:CANCELLED"), "This event is cancelled:");
+    assert_eq!(
+        event("REQUEST", "STATUS:CANCELLED"),
+        "According to this message, this event is cancelled:"
+    );
     assert_eq!(event("REQUEST", "X-NOTHING:1"), "");
+}
+
+#[test]
+fn an_invitation_names_another_sender_than_its_organizer() {
+    let organizer = |organizer: &str| event("REQUEST", &format!("SUMMARY:x\nORGANIZER{organizer}"));
+    let other = "\nNot sent by the organizer, but by: grace@a.test";
+    for (person, is_other) in [
+        (":mailto:Grace@A.test", false),
+        (":mailto:ada@a.test", true),
+        (";CN=grace@a.test:invalid:nomail", true),
+    ] {
+        assert_eq!(organizer(person).ends_with(other), is_other, "{person}");
+    }
+    assert!(!event("REQUEST", "SUMMARY:x").contains("Not sent"));
+    let answer = event("REPLY", "SUMMARY:x\nATTENDEE;PARTSTAT=DECLINED:mailto:grace@a.test");
+    assert!(answer.ends_with("\nAnswer: grace@a.test: declined"), "{answer}");
+    let calendar = "Content-Type: text/calendar\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nORGANIZER:mailto:ada@a.test\nEND:VEVENT\nEND:VCALENDAR\n";
+    let notice = notices(calendar).concat();
+    assert!(notice.ends_with("but by: an unknown sender"), "{notice}");
 }
 
 #[test]
@@ -188,15 +232,38 @@ fn times_of_events_are_in_the_zone_of_the_reader() {
         assert_eq!(when(&format!("DTSTART{start}\nDTEND{end}")), expected);
     }
     assert_eq!(when("DTSTART;VALUE=DATE:20260703"), "Fri, 3 Jul 2026 (all day)");
+    assert_eq!(when("DTSTART;TZID=X/EST:20260703T090000"), "Fri, 3 Jul 2026, 09:00 (X/EST)");
     let zone = "DTSTART;TZID=Mine:20260703T090000\nEND:VEVENT\nBEGIN:VTIMEZONE\nTZID:Mine\nBEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETTO:+0900\nEND:STANDARD\nEND:VTIMEZONE\nBEGIN:VEVENT";
-    assert_eq!(when(zone), "Fri, 3 Jul 2026, 02:00 (Europe/Berlin)");
+    // The calendar defines its zones, also those that the database has.
+    for name in ["Mine", "America/New_York", "EST"] {
+        let when = when(&zone.replace("Mine", name));
+        assert_eq!(when, "Fri, 3 Jul 2026, 02:00 (Europe/Berlin)", "{name}");
+    }
     let repeated = |rule: &str| when(&format!("DTSTART;VALUE=DATE:20260703\nRRULE:{rule}"));
     let day = "Fri, 3 Jul 2026 (all day)\nRepeats:";
     assert_eq!(repeated("FREQ=DAILY;COUNT=3"), format!("{day} every day, 3 times"));
     assert_eq!(
+        repeated("FREQ=WEEKLY;BYDAY=MO,WE;COUNT=10"),
+        format!("{day} on certain days, every week, 10 times in all")
+    );
+    assert_eq!(
         repeated("FREQ=YEARLY;UNTIL=20301231T230000Z"),
         format!("{day} every year until Wed, 1 Jan 2031")
     );
+}
+
+#[test]
+fn events_of_a_message_are_in_few_different_zones() {
+    let zones = ["Tokyo", "Seoul", "Manila", "Dubai", "Kabul", "Karachi", "Kolkata", "Dhaka"];
+    let events: Vec<String> = zones
+        .iter()
+        .chain(["Bangkok", "Tokyo"].iter())
+        .map(|zone| format!("DTSTART;TZID=Asia/{zone}:20260703T090000"))
+        .collect();
+    let events = event("REQUEST", &events.join("\nEND:VEVENT\nBEGIN:VEVENT\n"));
+    let shown: Vec<bool> =
+        events.split("\n--\n").map(|event| event.ends_with("(Europe/Berlin)")).collect();
+    assert_eq!(shown, [&[true; 8][..], &[false, true]].concat());
 }
 
 #[test]
@@ -211,7 +278,7 @@ fn an_invitation_is_shown_once_and_not_of_attached_messages() {
         calendar("application/ics; name=invite.ics", "One"),
         calendar("text/calendar; name=b.ics", "Other"),
     ];
-    let of = |name: &str| format!("This message has an event:\nWhat: {name}");
+    let of = |name: &str| format!("According to this message, there is this event:\nWhat: {name}");
     assert_eq!(notices(&multipart("mixed", &[&one, &copy, &other])), [of("One"), of("Other")]);
     let attached = format!("Content-Type: message/rfc822\n\n{one}");
     assert_eq!(notices(&multipart("mixed", &[WORDS, &attached])), Vec::<String>::new());
@@ -224,7 +291,8 @@ fn an_invitation_is_shown_once_and_not_of_attached_messages() {
         "END:VEVENT",
         &["DESCRIPTION:x\n".repeat(10_000), "LOCATION:end\nEND:VEVENT".into()].concat(),
     );
-    assert_eq!(notices(&multipart("mixed", &[&large])), [of("Large")]);
+    let more = "The calendar has more than is shown here.".into();
+    assert_eq!(notices(&multipart("mixed", &[&large])), [of("Large"), more]);
 }
 
 #[test]
