@@ -1,5 +1,5 @@
-//! The chain, measured on the cores of this machine: fixed pairs of a core and a device (CEFOS,
-//! section 3.2).
+//! The chain of `chain.rs`, measured on the cores of this machine: each core has a device of its
+//! own (CEFOS, section 3.2).
 //!
 //! As everywhere in Barepost, the cores share nothing. Each core has its own gate, queue of ready
 //! threads and device. A device is only a time at which its request is done. The core reads the

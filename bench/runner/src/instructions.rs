@@ -109,7 +109,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         ),
         rows,
         note: "Counted with bench/plugin/instructions.c, idle rate subtracted, median of 5 repetitions. The peer's \
-               figures are recorded ones, counted the same way on a tap network. Where ours went: target/bench/instructions-*.profile.",
+               figures are recorded ones, counted the same way on a tap network. The functions that take our instructions: target/bench/instructions-*.profile.",
         figure: None,
     })
 }

@@ -2,9 +2,10 @@
 //! certificate.
 //!
 //! If `barepost.toml` names none, the first run creates the folder's own certificate. It is
-//! self-signed, with an ECDSA P-256 key. Later runs use it again, so that clients can trust it. An
-//! unusable certificate is refused before the machine boots, with the line and column that
-//! name it.
+//! self-signed, with an ECDSA P-256 key. Later runs use it again, so that clients can trust it.
+//!
+//! An unusable certificate is refused before the machine boots. The error names the line and column
+//! of `barepost.toml`, or the file in the folder.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -109,7 +110,8 @@ fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     let refused =
         |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-    // If this run ends between the two writes, the next run creates both again: see `own`.
+    // If this run ends between the two writes, the next run finds no certificate, and creates both
+    // again. If it finds an old certificate beside the new key, it asks for the removal of both.
     write(&folder.join(KEY), &pair.1)?;
     write(&folder.join(CERTIFICATE), &pair.0)?;
     Ok(pair)

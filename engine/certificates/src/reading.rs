@@ -41,7 +41,7 @@ impl Certificates {
         matches!(&self.expect, Expect::Stored(reading) if !waits(reading))
     }
 
-    /// Cancels a repeated read that waits, since the machine stops.
+    /// Ends the wait before a read is repeated, since the machine stops: the last read is due now.
     pub fn stop_reading(&mut self) {
         if let Expect::Stored(reading) = &mut self.expect {
             reading.again = None;

@@ -55,8 +55,8 @@ pub struct CertificateContext<'c> {
 pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<CertificateUpload>),
-    /// Tells all other cores to show this list. [`Certificates::others_are_told`] gets the number
-    /// of these cores.
+    /// Tells all other cores to show this list. Their number must be passed to
+    /// [`Certificates::others_are_told`].
     Show(Arc<Shown>),
     /// Tells the owner of the account that this core shows the list of this version.
     Shows(CoreId, ListVersion),

@@ -141,8 +141,8 @@ impl Queue {
 
     /// The first waiting entry of an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        // If a place is free, only an account that already has attempts can be refused. So few
-        // accounts are examined.
+        // If one more attempt may begin, only accounts that have attempts already can be refused
+        // one. These are few, so the search examines only a few accounts.
         let is_any_free = self.is_serving && self.shares.is_any_free();
         is_any_free.then(|| self.index.next(|account| self.shares.has_one_for(account))).flatten()
     }
@@ -186,15 +186,15 @@ impl Queue {
         }
     }
 
-    /// Takes the next entry that is due. Its state becomes [`State::UnderWay`], and its attempt has
-    /// a place.
+    /// Takes the next entry that is due. Its state becomes [`State::UnderWay`], and its attempt
+    /// counts for the account.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<Place> {
         let (_, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
         self.take_up(place);
         Some(place)
     }
 
-    /// Takes a place for an attempt with this entry.
+    /// Counts an attempt with this entry for its account.
     pub(super) fn take_up(&mut self, place: Place) {
         self.shares.take(place.0);
         self.index.set(place, State::UnderWay);
@@ -288,7 +288,8 @@ impl Queue {
         }
     }
 
-    /// Frees the place of the acting attempt, which is over, and sets the state of its entry.
+    /// Notes the end of an attempt: it no longer counts for its account, and its entry gets a new
+    /// state.
     pub(super) fn ended(&mut self, ended: AttemptOutcome, now: Instant) {
         let AttemptOutcome { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
@@ -316,15 +317,15 @@ impl Queue {
         if has_tried_none {
             self.let_others_try();
         }
-        // Until the entry was read, it could belong to any of these messages. So the report of each
-        // may begin now.
+        // The reports of these messages may have waited for the entry: until it was read, it could
+        // be one of theirs. So each of them may begin now.
         for message in messages {
             self.let_report_begin(message, now);
         }
     }
 
-    /// Makes an entry with waiting failures due, if no other entry of the message is about to be
-    /// tried.
+    /// Lets the report of a message begin: an entry of the message that has failures to report
+    /// becomes due. Does nothing if another entry of the message is about to be tried.
     fn let_report_begin(&mut self, message: MessageMark, now: Instant) {
         let Queue { failures, index, .. } = self;
         let waits = |place: &Place| {
@@ -358,9 +359,9 @@ impl Queue {
         }
     }
 
-    /// Lets the next entry at each destination without an attempt try. Called when an attempt has
-    /// ended without a try, since its destination is not known. Otherwise an entry could wait
-    /// although no attempt is active.
+    /// For each destination that has no active attempt, lets the next entry that waits for it try.
+    /// Called when an attempt ends before it has contacted its destination: the caller does not
+    /// know which destination that was. Without this call an entry could wait forever.
     fn let_others_try(&mut self) {
         let Queue { behind, calls, .. } = self;
         let free: Vec<String> =

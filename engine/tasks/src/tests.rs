@@ -46,7 +46,7 @@ fn a_full_table_returns_the_frame() {
 }
 
 #[test]
-fn only_the_last_event_completes_a_countdown() {
+fn a_countdown_is_done_only_after_its_last_event() {
     let mut countdown = Countdown::new(2);
     countdown.expect_one_more();
     assert_eq!((countdown.arrived(), countdown.arrived()), (false, false));

@@ -17,7 +17,8 @@ pub const READS_MAX: usize = 8;
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum JobProgress {
-    /// The job waits for the store, or a part of the job has no more requests to the store.
+    /// The job waits for the store. If no request is under way, the current stage of the job has
+    /// all that it asked for.
     Waiting,
     /// The store is busy, and the job tries again in the next turn.
     Yield,

@@ -68,7 +68,8 @@ fn with(sets: &[Set]) -> String {
     format!("{sets}{}\r\n{BODY}", FIELDS.concat())
 }
 
-/// The verdict on a chain if `keys` is the answer for every key, and the number of steps.
+/// The verdict on a chain, and the number of steps that lead to it. Each question for a key is
+/// answered with `keys`.
 fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     let message = read(message.as_bytes());
     let (mut knowledge, mut step) = (Knowledge::default(), 0);

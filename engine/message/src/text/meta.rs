@@ -12,8 +12,8 @@ use crate::charset;
 /// The number of bytes in which the element is searched, as in browsers.
 pub(super) const BYTES_SEARCHED: usize = 1_024;
 
-/// The charset that the first bytes of HTML name. `None`: they name none, or UTF-8, for which a
-/// guess also reads other bytes.
+/// The charset that the first bytes of HTML name. `None`: they name no usable charset, or UTF-8.
+/// Then the caller guesses: bytes that are not UTF-8 are read in another charset.
 pub(super) fn charset(html: &[u8]) -> Option<&'static Encoding> {
     let mut rest = html.get(..BYTES_SEARCHED).unwrap_or(html);
     while let Some(start) = memchr::memchr(b'<', rest) {

@@ -182,7 +182,7 @@ fn unanswered_requests_back_off() {
 }
 
 #[test]
-fn an_unacknowledged_offer_is_abandoned() {
+fn an_unacknowledged_dhcp_offer_is_abandoned() {
     let mut world = starting();
     let discover = read(&world.says_one());
     world.hears(&frame(&answer(DhcpMessageType::Offer, &discover)));

@@ -272,7 +272,7 @@ fn a_datagram_waits_for_its_neighbour_to_answer() {
 }
 
 #[test]
-fn off_link_packets_use_the_gateway_and_silence_drops_them() {
+fn far_packets_use_the_gateway_and_silent_hosts_get_none() {
     let mut world = World::new();
     let far = SocketAddr::V4(SocketAddrV4::new(FAR, 53));
     world.net.send_datagram(world.now, 5353, far, b"one").unwrap();

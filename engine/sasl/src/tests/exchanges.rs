@@ -60,7 +60,8 @@ fn plain_sends_name_and_password_in_one_response() {
     assert_eq!(plain(b"\0ada\0two  words "), complete("ada", b"two  words "));
     assert_eq!(plain(b"\0ada\0"), complete("ada", b""));
     assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
-    // The example of RFC 4616 section 4, except for the identity to act as.
+    // Two examples of RFC 4616 section 4. Here the first client also names itself as the identity
+    // to act as. The second names another user.
     assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
     assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(SaslStep::NotAllowed));
     for malformed in [

@@ -1,4 +1,5 @@
-//! The state of the player: the sockets, lines and flows of a script, and the host under test.
+//! The state of the player: the script's sockets, their connections and flows, and the host under
+//! test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@ use super::sockets::{Kind, pattern};
 use super::verdict::ScriptStop;
 
 /// Flags of `send` that have no effect.
-const SEND_FLAGS_WITHOUT_MEANING: [&str; 3] = ["MSG_NOSIGNAL", "MSG_DONTWAIT", "MSG_EOR"];
+const SEND_FLAGS_WITHOUT_MEANING: [&str; 2] = ["MSG_NOSIGNAL", "MSG_DONTWAIT"];
 
 impl Player {
     pub(super) fn receive(
@@ -149,7 +149,7 @@ pub(super) fn flags_beyond(call: &SocketCall) -> Option<String> {
         .into_iter()
         .find_map(|name| match name {
             "MSG_FASTOPEN" => Some("there is no TCP fast open here".to_string()),
-            "MSG_ZEROCOPY" => Some("MSG_ZEROCOPY tells of a kernel's pages".to_string()),
+            "MSG_ZEROCOPY" => Some("nothing is sent without a copy (MSG_ZEROCOPY)".to_string()),
             "MSG_OOB" => Some("there is no urgent data here".to_string()),
             "MSG_MORE" => Some("nothing is held back for more to come (MSG_MORE)".to_string()),
             "MSG_ERRQUEUE" => Some("there is no queue of errors".to_string()),

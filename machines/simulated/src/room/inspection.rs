@@ -49,8 +49,8 @@ impl Model {
                 let (copy, name) = (&mut message.copies[copy], copy);
                 let fate = match copy.fate {
                     _ if is_there => CopyState::Present,
-                    // A message on bad sectors may reappear as long as its loss is not durable
-                    // itself.
+                    // A message on bad sectors may be missing now and there again after a restart,
+                    // until its removal from the index is durable.
                     CopyState::Present | CopyState::PerhapsDeleted if message.is_harmed => {
                         CopyState::PerhapsDeleted
                     }

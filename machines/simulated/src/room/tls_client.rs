@@ -29,8 +29,8 @@ use super::fixture::{HOSTNAME, STARTED_SECONDS};
 
 /// The length of a TLS record header, in bytes.
 const HEAD_BYTES: usize = 5;
-/// A machine that is short of handshakes may close one that makes no progress, but not before this
-/// time.
+/// A machine that can begin no more handshakes may close one that makes no progress, but not before
+/// it has taken this long.
 const HANDSHAKE_AT_LEAST: Micros = Micros::from_secs(1);
 /// The most sessions that a host can resume, for each port and choice of versions.
 const TICKETS: usize = 8;
@@ -137,8 +137,8 @@ impl TlsClient {
     pub(super) fn encrypt(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
         chance::seed(dice.roll());
         self.flush(dice);
-        // A client with a fault encrypts no data before the end of the handshake. So each record
-        // holds all data that is encrypted at once.
+        // A client with a fault encrypts no data before the end of the handshake. Then the data of
+        // each call is one record, which arrives undamaged or not at all.
         let waits = self.fault != TlsFault::None && self.tls.is_handshaking();
         if waits || self.has_fault_happened || self.is_over {
             return (0, 0);

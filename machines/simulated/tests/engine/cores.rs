@@ -66,7 +66,7 @@ fn every_core_accepts_clients_once_the_machine_serves() {
     }
 }
 
-/// The last core gets no turn for a while, after each number of steps.
+/// The last core stops after 0, 1, 2 and more steps, and goes on later.
 #[test]
 fn machine_serves_only_after_its_last_core_listens() {
     if CORES == 1 {

@@ -42,7 +42,8 @@ pub(super) fn delivered_damaged(world: &mut World, room: &mut Room, to: &str) {
 
 #[test]
 fn an_unreadable_message_is_given_up_with_a_report() {
-    // One host gets the readable part. For the other host the server scans the message first.
+    // The first host gets the part that can be read. The second host takes only ASCII, so the
+    // server reads the whole message before it sends any of it.
     for (seed, mood) in [(930, Mood::Takes), (931, Mood::Tells)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         world.submit_with(&mut room, "<ada@barepost.test> RET=FULL", &["<bob@far.test>"], &long());

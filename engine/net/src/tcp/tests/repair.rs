@@ -311,7 +311,7 @@ fn duplicates_do_not_count_once_all_is_acknowledged() {
     let outstanding = talk.tcb.snd_max().since(talk.tcb.snd_una());
     assert!(
         outstanding < 39_000 && outstanding > talk.tcb.pipe(),
-        "data is outstanding, and a duplicate has shown an arrival"
+        "data is outstanding, and a duplicate acknowledgment has shown that a segment arrived"
     );
     talk.peer(&alloc::format!(". 1:1 ack {}", 1001 + outstanding));
     assert_eq!(talk.tcb.pipe(), talk.tcb.snd_max().since(talk.tcb.snd_una()));
