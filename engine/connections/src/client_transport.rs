@@ -2,7 +2,8 @@
 //! over TLS. It passes bytes between our client protocol and the network.
 //!
 //! Invariants:
-//! - Plaintext bytes that arrive after TLS has begun are ignored.
+//! - After TLS has begun, the client protocol gets only decrypted bytes. Bytes that are no TLS
+//!   records end the connection.
 //! - Each handshake step waits for its turn at the gate that the handshakes of sessions also use.
 //! - A handshake ends within [`HANDSHAKE_PATIENCE`], whatever the host sends in that time.
 

@@ -27,7 +27,7 @@ const PARTING: Micros = Micros::from_secs(30);
 /// The way to process the record at the start of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordAction {
-    /// Decrypt its plaintext.
+    /// Decrypt the record.
     Next,
     /// Decrypt another record, although some plaintext is waiting already.
     More,
@@ -190,7 +190,7 @@ impl Connections {
         self.owners.count() + self.closing.len()
     }
 
-    /// Ends the closing connections with a time limit up to `now`.
+    /// Ends the closing connections with a time limit at `now` or earlier.
     pub fn end_closing(&mut self, now: Instant) {
         while let Some((_, connection)) = self.closing.pop_front_if(|(until, _)| *until <= now) {
             self.net.abort(connection);
@@ -421,7 +421,7 @@ impl Connections {
         self.deadlines.next_due(now).map(ConnectionId)
     }
 
-    /// The session of this frame continues in the resume phase of the next turn.
+    /// The session of this frame continues in the next resume phase.
     #[inline]
     pub fn resume(&mut self, frame: FrameId) {
         self.ready.resume(frame);
@@ -487,7 +487,7 @@ impl Connections {
         self.is_low_on_memory
     }
 
-    /// Whether a new client must be refused, for too many connections or too little memory.
+    /// Whether a new client must be refused: there are too many connections, or too little memory.
     pub fn is_crowded(&self) -> bool {
         self.net.connection_count() > self.limits.crowd || self.is_low_on_memory
     }

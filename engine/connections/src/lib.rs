@@ -4,8 +4,8 @@
 //! type, [`Connections`], holds all of them, so that their states agree.
 //!
 //! Invariants:
-//! - A connection that we open has an [`Owner`] from its first segment to its last. A
-//!   connection that we accept belongs to the session in its slot.
+//! - A connection that we open has an [`Owner`] until the owner closes it. A connection that we
+//!   accept belongs to the session in its slot.
 //! - If we reset the connection of a session, no event reports that. So [`Connections::take_reset`]
 //!   reports it before anything else happens.
 //! - Decrypted bytes that the session did not take stay decrypted at the start of the stream. They

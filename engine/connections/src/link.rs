@@ -9,7 +9,7 @@ use tasks::Budget;
 use crate::connections::Connections;
 
 impl Connections {
-    /// Processes a received frame. The events are in `events`.
+    /// Processes a received frame, and adds its events to `events`.
     #[inline]
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.net_mut().frame_arrived(now, frame, events)
@@ -73,7 +73,8 @@ impl Connections {
         self.net_mut().begin_ipv6(now, secret);
     }
 
-    /// Sends a datagram. A datagram that cannot be sent counts as lost.
+    /// Sends a datagram from `port`, and receives datagrams for `port` from now on. A datagram that
+    /// cannot be sent counts as lost.
     pub fn send_datagram(&mut self, now: Instant, port: u16, to: SocketAddr, bytes: &[u8]) {
         let _ =
             self.net_mut().bind(port) && self.net_mut().send_datagram(now, port, to, bytes).is_ok();

@@ -4,8 +4,8 @@
 //! A session with TLS is in the same table as any other, and does not know of TLS. Records are
 //! decrypted in place: in the received frame, or in the core's scratch buffer if a record came in
 //! several segments. Bytes that the session leaves unread are put back. Output is encrypted into
-//! the block from which the network sends segments. So of the input, only waiting plaintext is
-//! copied. Each byte of output is copied once.
+//! the block from which the network sends segments. So input is copied only if it has to wait: for
+//! the rest of its record, or for the session. Each byte of output is copied once.
 //!
 //! Invariants:
 //! - For a plaintext connection, this table costs only a check of [`Channel`].
@@ -29,8 +29,8 @@ use tls::{
 
 use crate::outcomes::Handshakes;
 
-/// The most bytes of a message that TLS adds itself before a record or in place of it: a KeyUpdate
-/// (RFC 8446 §4.6.3), or an alert.
+/// The most bytes of a message of TLS itself, sent before a record or instead of the record: a
+/// KeyUpdate (RFC 8446 §4.6.3), or an alert.
 const OWN_MESSAGE_BYTES_MAX: usize = 5;
 
 /// The least plaintext, in bytes, for which a new record begins at the end of a block in use.
@@ -58,7 +58,7 @@ pub struct TlsTable {
     settings: Vec<Option<TlsSettings>>,
     certificates: Vec<Certificate>,
     browser_authorities: Authorities,
-    /// Whether these authorities vouch for each certificate.
+    /// Whether `browser_authorities` vouch for every certificate.
     is_publicly_trusted: bool,
     clock: Clock,
     tickets: TicketKeys,

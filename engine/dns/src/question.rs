@@ -10,7 +10,7 @@ use domain::base::iana::Rcode;
 
 use crate::name::Name;
 
-/// A question: a kind of records of a name.
+/// A question: the records of one kind that a name has.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Question {
     /// The name.
@@ -61,7 +61,7 @@ pub enum Record {
     Exchanger {
         /// The host with the lowest preference is tried first.
         preference: u16,
-        /// The host. The root: the domain accepts no mail (RFC 7505).
+        /// The host. If it is the root, the domain accepts no mail (RFC 7505).
         host: Name,
     },
     /// The strings of a text, joined without a separator (RFC 7208 §3.3).
@@ -87,7 +87,7 @@ pub enum Record {
         weight: u16,
         /// The port on the host.
         port: u16,
-        /// The host. The root: the domain does not offer the service.
+        /// The host. If it is the root, the domain does not offer the service.
         host: Name,
     },
 }

@@ -7,7 +7,8 @@
 //!   an attacker may be guessing. In this case the question is sent on a stream, where guessing is
 //!   not possible.
 //! - If a server is silent or refuses, the next server is asked. A new question goes first to the
-//!   server that answered last.
+//!   server that answered last. If a server was silent since then, it goes to the next server of
+//!   the list.
 //! - Clients share the places for waiting questions, and the places for askers of one question
 //!   (`share.rs`). A question beyond a client's share gets [`Unanswered::Busy`] at once. `Busy`
 //!   says nothing about the name.

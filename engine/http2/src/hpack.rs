@@ -1,8 +1,8 @@
 //! Compressed header fields: RFC 7541.
 //!
-//! No maintained library works without the standard library and writes into a given buffer. So this
-//! module has its own decoder, with a dynamic table of the size that the protocol allows. It has
-//! only the part of an encoder that needs no table.
+//! No maintained library both works without the standard library and writes into a given buffer. So
+//! this module has its own decoder, with a dynamic table of the size that the protocol allows. It
+//! has only the part of an encoder that needs no table.
 
 mod decoder;
 mod encoder;

@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071): a one's-complement sum of 16-bit words, computed 64 bits at a
 //! time.
 //!
-//! A partial sum is in the byte order of the machine, and is not folded to 16 bits. [`Sum::field`]
-//! and [`Sum::is_valid`] do both at the end, which RFC 1071 §2 allows.
+//! A partial sum is in the byte order of the machine, and is not folded to 16 bits. Only
+//! [`Sum::field`] and [`Sum::is_valid`] fold it, at the end. RFC 1071 §2 allows both.
 
 use crate::ip::Ip;
 

@@ -59,8 +59,8 @@ pub enum Ipv6Addressing {
 pub struct Limits {
     /// The most connections.
     pub connections: usize,
-    /// The most handshakes in progress that are stored. Any SYN beyond them is answered with a SYN
-    /// cookie.
+    /// The most handshakes in progress that are stored. A SYN beyond them evicts an old one, gets a
+    /// SYN cookie, or gets no answer.
     pub half_open: usize,
     /// The most connections in TIME-WAIT.
     pub time_wait: usize,

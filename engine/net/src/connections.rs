@@ -4,8 +4,8 @@
 //! sends their segments. The state machine of one connection is in [`crate::tcp`].
 //!
 //! Invariants:
-//! - A connection is in the flow table from its handshake until the end of TIME-WAIT, in exactly
-//!   one of three forms.
+//! - A connection is in the flow table from its handshake until the end of TIME-WAIT. It is there
+//!   in exactly one of three forms: as a half-open connection, a TCB, or a TIME-WAIT entry.
 //! - A connection that has anything to do is in the touched queue, or its deadline is set.
 //! - A closed connection has no deadline: [`Tcp::remove_closed`] cancels it.
 
@@ -46,8 +46,9 @@ const RESETS_AT_ONCE: u64 = 50;
 /// of IPv4 and of IPv6.
 const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
 
-/// The most handshakes that expire in one turn, and the most TIME-WAIT entries. Each costs at most
-/// as much as a received frame. A turn that adds more new entries than this takes long anyway.
+/// The most handshakes that expire in one turn, and the most TIME-WAIT entries. To remove one costs
+/// at most as much as a received frame. If a turn adds more entries than this, it takes long in any
+/// case.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// A connection: its TCB, the headers of its segments, and its state outside the TCB.

@@ -24,7 +24,7 @@
 //!   loads) needs no queue: a core sends it when it differs from the state that was sent last.
 //!   Frames beyond a limit are dropped before they become messages, and counted.
 //! - The buffer of a frame belongs to one card and always returns to it. The number of buffers that
-//!   are on other cores at a time is limited, and each core has a share of it ([`away`]).
+//!   are on other cores at a time is limited, and each core has a share of this limit ([`away`]).
 //! - A machine with one core has no such state. It pays for one check per frame.
 
 mod away;
@@ -237,7 +237,8 @@ impl MulticoreState {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
         };
-        // The frame was made from reassembled fragments, so no card owns its buffer. It is dropped.
+        // Without a home, the frame was made from reassembled fragments. No card owns its buffer,
+        // so the buffer is dropped.
         let home = home?;
         if home.core == self.cores.own {
             return Some(frame);

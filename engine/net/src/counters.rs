@@ -24,8 +24,8 @@ pub enum Counter {
 
     /// Frames that this core passed on to the core of their connection.
     Steered,
-    /// Segments that this core has passed to the next core, because it does not know their
-    /// connection.
+    /// Segments that this core was the first to send round the other cores, because it does not
+    /// know their connection.
     Strays,
     /// Frames that other cores passed to this core.
     PassedIn,

@@ -15,7 +15,8 @@
 //! - The start has no random delay (§4.4.1), and an acknowledged address is used at once. If
 //!   another machine claims the address within [`PROBATION`], the client declines it. To probe the
 //!   address first would cost seconds at each boot.
-//! - The client accepts only answers to its last request, from the server that it chose.
+//! - The client accepts only answers with the identifier of its current transaction. Only the
+//!   server that has offered an address may then grant or refuse it.
 
 use core::net::Ipv4Addr;
 
@@ -78,8 +79,8 @@ enum Expect {
     },
     /// The time at which the client renews the lease.
     Renewal,
-    /// The answer to an attempt to extend the lease. Before T2 only its server may answer, after T2
-    /// any server.
+    /// The answer to an attempt to extend the lease. Before T2 the request is sent to the server of
+    /// the lease, after T2 to all servers.
     Extension {
         again_at: Instant,
     },

@@ -79,7 +79,8 @@ pub enum Event {
         /// The connection.
         connection: ConnectionId,
     },
-    /// A send took only a part of the bytes, and now there is room for more.
+    /// There is room to send again, after a send that took only a part of its bytes, or after
+    /// [`crate::Net::want_room`].
     SendRoom {
         /// The connection.
         connection: ConnectionId,

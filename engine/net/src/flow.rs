@@ -62,7 +62,8 @@ pub(crate) struct Endpoints {
 }
 
 impl Hash for Endpoints {
-    /// Hashes all fields in one write. The length of the write depends on the family.
+    /// Hashes both addresses and both ports in one write, but not the number of our address. The
+    /// length of the write depends on the family.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Flow { peer, peer_port, local_port, .. } = self.flow;
         let ports = (u32::from(peer_port) << 16 | u32::from(local_port)).to_ne_bytes();

@@ -2,8 +2,8 @@
 //! - No error is sent about an error, or to a source that is not a single host. None is sent about
 //!   a packet to a group, except where §2.4 (e) requires one. All errors share one rate limit, and
 //!   all echoes share another (§2.4 (f)).
-//! - A received error is only a hint, exactly as in IPv4 ([`crate::icmp`]). A path MTU below 1280
-//!   bytes is ignored (RFC 8201 §4).
+//! - A received error is only a hint, exactly as in IPv4 ([`crate::icmp`]). A reported path MTU
+//!   below 1280 bytes counts as 1280 (RFC 8201 §4).
 //! - A ping to a group is answered only if it comes from this link. So no outsider can make many
 //!   hosts answer to one victim.
 

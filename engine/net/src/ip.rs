@@ -95,13 +95,13 @@ impl fmt::Debug for Ip {
     }
 }
 
-/// The number of an address of ours. Each address that we assign gets a new number. So a flow of a
-/// former address is never taken for a flow of a later address.
+/// The number of an address of ours. Each IPv6 address that we assign gets a new number. So a flow
+/// of a former IPv6 address is never taken for a flow of a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Local(pub(crate) u32);
 
 impl Local {
-    /// Our single IPv4 address.
+    /// Our single IPv4 address, whatever it is at present.
     pub(crate) const IPV4: Local = Local(0);
 
     #[inline]

@@ -21,8 +21,8 @@
 //! - Every table has its full size at construction. Network input can fill a table but never grow
 //!   it.
 //! - No packet causes a panic, and no packet for another host is answered.
-//! - A connection is in the flow table from its handshake until the end of TIME-WAIT, in exactly
-//!   one of three forms.
+//! - A connection is in the flow table from its handshake until the end of TIME-WAIT. It is there
+//!   in exactly one of three forms: as a half-open connection, a TCB, or a TIME-WAIT entry.
 #![no_std]
 #![forbid(unsafe_code)]
 

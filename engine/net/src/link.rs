@@ -28,7 +28,7 @@ use crate::template::{TCP_BYTES, Template};
 const OUTBOX_BYTES: usize = 64 * 1024;
 /// Bytes of headers before the payload of a segment over IPv6.
 pub(crate) const HEADERS_IPV6: u16 = (IPV6_BYTES + TCP_BYTES) as u16;
-/// The MSS of a peer over IPv6 that announces none (RFC 9293 §3.7.1).
+/// The MSS over IPv6 of a peer that announces none (RFC 9293 §3.7.1).
 const MSS_DEFAULT_IPV6: u16 = ipv6::MTU_MIN - HEADERS_IPV6;
 /// Why a packet was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,7 +185,8 @@ impl Link {
         known
     }
 
-    /// The headers for segments to a caller. `None` if there is no route to the caller.
+    /// The headers for segments to `caller`, which has sent a SYN. `None` if there is no route to
+    /// it.
     pub(crate) fn template_for(&mut self, now: Instant, caller: &SynSender) -> Option<Template> {
         let own = self.own_address(caller.flow.local)?;
         let hardware = self.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
@@ -296,8 +297,8 @@ impl Link {
         Err(Unsent::NoRoute)
     }
 
-    /// Takes the frame that was just written out of the outbox. The frame waits until its neighbour
-    /// is resolved.
+    /// Removes the most recently written frame from the outbox, and keeps it until its neighbour is
+    /// resolved.
     fn hold_last(&mut self, destination: Ip) {
         let frame = self.outbox.take_back();
         hold(&self.interface, &mut self.neighbours, &mut self.ndp, destination, frame);

@@ -324,7 +324,7 @@ impl Ndp {
     }
 
     /// Forms an address in the network of `prefix`, and begins its duplicate address detection.
-    /// `attempt`: the number of earlier addresses in this network that were duplicates.
+    /// `attempt`: the number of earlier attempts to form an address in this network.
     fn form_address(
         &mut self,
         now: Instant,
@@ -347,8 +347,8 @@ impl Ndp {
         );
     }
 
-    /// Removes the tentative `address`, because another machine uses it. Tries another address if
-    /// an attempt is left.
+    /// Removes the tentative `address`, because another machine uses it. Tries another address,
+    /// unless the configuration states the address or no attempt is left.
     fn duplicate_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;

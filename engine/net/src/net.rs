@@ -152,8 +152,8 @@ impl Net {
         self.tcp.len()
     }
 
-    /// Whether all connections are closed on our side, and their peers have acknowledged that.
-    /// Looks at each connection, so it is for the time when the machine stops.
+    /// Whether all connections are closed on our side, and their peers have acknowledged that. This
+    /// looks at each connection, so call it only while the machine stops.
     pub fn has_delivered_all(&self) -> bool {
         self.tcp.have_delivered_all()
     }
@@ -237,8 +237,8 @@ impl Net {
         self.tcp.bytes_moved(connection)
     }
 
-    /// Whether the connection borrows from a pool that has at most one `parts`th of its buffers
-    /// left.
+    /// Whether the connection borrows from a pool in which at most 1/`parts` of the buffers is
+    /// free.
     pub fn borrows_scarce(&self, parts: usize, connection: ConnectionId) -> bool {
         self.tcp.borrows_scarce(parts, connection)
     }

@@ -4,9 +4,9 @@
 //! Invariants:
 //! - At most [`DATAGRAMS_MAX`] datagrams are in progress, each at most [`DATAGRAM_BYTES_MAX`] long
 //!   and [`LIFETIME`] old. A new one evicts the oldest. All memory is allocated at construction.
-//! - If fragments of a datagram overlap with different contents, the datagram is dropped (RFC
-//!   5722), and so are its later fragments. Networks duplicate packets, so an exact repetition is
-//!   ignored.
+//! - If fragments of a datagram overlap, the datagram is dropped (RFC 5722), and so are its later
+//!   fragments. But networks duplicate packets, so a fragment is ignored if all its bytes have
+//!   arrived before with the same contents.
 //! - Fragments are placed in units of 8 bytes, with one bit each in `present`.
 
 use alloc::boxed::Box;

@@ -55,8 +55,8 @@ pub(crate) enum UdpError {
 /// Parses and checks the datagram in an IP packet.
 pub(crate) fn parse<'a>(received: &InPacket<'a>) -> Result<Datagram<'a>, UdpError> {
     let packet = UdpPacket::new_checked(received.payload).map_err(|_| UdpError::Malformed)?;
-    // Port 0 is reserved. A source port of 0 means "do not answer", so no client that expects an
-    // answer uses it.
+    // Port 0 is reserved, so it is no valid destination. As a source port it is valid and means "do
+    // not answer". No client that expects an answer uses it.
     if packet.dst_port() == 0 {
         return Err(UdpError::Malformed);
     }

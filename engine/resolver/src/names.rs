@@ -27,8 +27,8 @@ use machine::{CoreId, Instant};
 use net::{ConnectionId, Net};
 use tasks::Continuation;
 
-/// The limits of the resolver. Each question binds a UDP port, and `net` has as many ports. Clients
-/// could use up all questions, so some are reserved for outgoing mail.
+/// The limits of the resolver. Each question binds a UDP port, and `net` can bind that many.
+/// Clients could use up all questions, so some are reserved for outgoing mail.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
 /// The asker of a question.
@@ -196,7 +196,7 @@ impl NameLookups {
         self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
     }
 
-    /// Drops all questions without an answer, since the machine stops.
+    /// Drops all waiting questions and answers none of them, since the machine stops.
     pub fn stop(&mut self, connections: &mut Connections) {
         self.has_stopped = true;
         self.resolver = None;

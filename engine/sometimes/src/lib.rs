@@ -33,8 +33,8 @@ macro_rules! names {
 }
 
 names! {
-    /// A place in the engine. The places "By the room" are in the simulator's machine room around
-    /// it.
+    /// A place in the engine. A place marked "By the room" is not in the engine, but in the machine
+    /// room of the simulator.
     Place:
     /// A journal continues in another segment.
     JournalLinked,
@@ -136,9 +136,9 @@ names! {
     NoSendRoom,
     /// A segment after a gap has no buffer space.
     NoRoomForGap,
-    /// A SYN is answered with a cookie.
+    /// A SYN is answered with a cookie although there is room for its handshake.
     CookieAlways,
-    /// A client is refused because the server is full.
+    /// A client is refused as if the server were full.
     ServerFull,
     /// No transaction record is free.
     NoTransaction,

@@ -1,12 +1,12 @@
 //! TLS settings for outgoing connections: versions, algorithms, and the identity that a server must
 //! prove.
 //!
-//! Most MX hosts have no certificate of a trusted authority. If we required one, their mail would
-//! have to be sent without TLS. So we accept any certificate, unless a policy requires a certain
-//! one. Even with an unchecked certificate, a passive listener cannot read the mail. A check would
-//! not stop an active attacker, which could remove the offer of TLS (RFC 7435 section 1.2, RFC 3207
-//! section 6). The signature of an unchecked server proves nothing, so it is not verified. So we
-//! accept even certificates and algorithms that our library does not support.
+//! Most MX hosts have no certificate of a trusted authority. If we required one, mail to these
+//! hosts would have to be sent without TLS. So we accept any certificate, unless a policy requires
+//! a certain one. Even with an unchecked certificate, a passive listener cannot read the mail. A
+//! check would not stop an active attacker, which could remove the offer of TLS (RFC 7435 section
+//! 1.2, RFC 3207 section 6). The signature of an unchecked server proves nothing, so it is not
+//! verified. So we accept even certificates and algorithms that our library does not support.
 //!
 //! If a policy exists, the server must show a certificate that matches the policy, and must have
 //! the key of the certificate. The policy is either the TLSA records that its domain publishes

@@ -12,8 +12,8 @@ use crate::alert::Alert;
 pub enum Failure {
     /// The handshake failed.
     Handshake(Error),
-    /// Bytes of the peer were rejected with this alert. During a handshake with keys, rustls writes
-    /// the alert, and selects its number.
+    /// Bytes of the peer were rejected with this alert. Once a handshake has keys, rustls writes
+    /// the alert and selects its number.
     Refused(Alert),
     /// The peer has sent a fatal alert.
     PeerGaveUp(Alert),

@@ -4,9 +4,10 @@
 //! So one call does at most one operation with the private key, and takes a bounded time. Bytes
 //! that follow the handshake in the same segment are left to [`crate::traffic`].
 //!
-//! Before our first flight there are no keys, and the alerts are ours where rustls sends another
-//! alert than RFC 8446, or none. Later only rustls has the keys that an alert may need. If it fails
-//! without an alert, or we reject a record, it gets bytes that it answers with an alert.
+//! Before our first flight there are no keys. So if rustls would send no alert, or not the alert of
+//! RFC 8446, we write the alert ourselves. Later an alert may need keys, which only rustls has. If
+//! rustls fails without an alert, or if we reject a record, we pass rustls bytes that it answers
+//! with an alert.
 //!
 //! Invariant: while a handshake message is split over several records, its bytes stay in the
 //! stream. `joined` is the number of these bytes.
@@ -198,8 +199,8 @@ impl Handshake {
         }
     }
 
-    /// Reads a record before our first flight, which has the first message of a client or a part of
-    /// it.
+    /// Reads a record that arrives before our first flight. It contains the first message of a
+    /// client, or a part of that message.
     fn read_hello(&mut self, record: &[u8]) {
         if !self.has_sent && record.first() == Some(&(ContentType::Handshake as u8)) {
             self.hello.read(record.get(HEADER_BYTES..).unwrap_or_default());
@@ -207,7 +208,8 @@ impl Handshake {
     }
 
     /// Whether our first flight answers a client that has fallen back to TLS 1.2 (RFC 7507 section
-    /// 3). rustls selects TLS 1.3 whenever a client offers it.
+    /// 3). rustls selects TLS 1.3 whenever a client offers it, so a client that gets TLS 1.2 has
+    /// not offered TLS 1.3.
     fn is_fallback(&self) -> bool {
         !self.has_sent
             && self.hello.names_fallback()
@@ -240,8 +242,9 @@ impl Handshake {
     /// Lets rustls write an alert, because it has the keys: it gets bytes that are no record.
     /// Returns the number of bytes written.
     ///
-    /// rustls continues behind the first `seen` bytes of `rest`, or behind all of them. It still
-    /// needs the bytes before, so the buffer is never shorter than `rest`.
+    /// rustls continues after the first `seen` bytes of `rest`, or after all of `rest`. So the
+    /// bytes that are no record are in both places. rustls also needs the earlier bytes, so the
+    /// buffer is never shorter than `rest`.
     fn provoke_alert(&mut self, rest: &[u8], seen: usize, out: &mut [u8]) -> usize {
         let mut bytes = [rest, &NO_RECORD].concat();
         if let Some(header) = bytes.get_mut(seen..seen + HEADER_BYTES) {
@@ -268,7 +271,8 @@ impl Handshake {
     /// Ends a handshake that cannot continue, with an alert. `bytes`: the stream.
     fn refuse(&mut self, alert: Alert, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let written = match self.has_sent {
-            // rustls has seen these bytes. It reads no others behind the bytes that are no record.
+            // rustls has seen these bytes. After them it gets bytes that are no record, and then
+            // nothing else.
             true => {
                 let joined = bytes.get(..self.joined).unwrap_or_default();
                 self.provoke_alert(joined, self.joined, out)

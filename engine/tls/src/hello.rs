@@ -25,7 +25,8 @@ pub(crate) struct HelloFields {
     names_fallback: bool,
 }
 
-/// The meaning of the next octet.
+/// The meaning of the next octet. A variant with a count names two fields. The octet belongs to the
+/// second field if the first is complete.
 #[derive(Clone, Copy)]
 enum NextOctet {
     /// The header, of which this many octets were read, or the first octet of the version.

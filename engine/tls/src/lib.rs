@@ -2,10 +2,11 @@
 //! client such as the one that delivers mail.
 //!
 //! rustls does the handshake and derives all secrets. After the handshake it hands over the keys.
-//! From then on a connection is two keys of ring and a few counters. Records are decrypted in the
-//! buffer in which they arrived, and encrypted in the buffer from which they are sent. So each byte
-//! of plaintext is copied once when it is sent, and never when it is received.
-//! [`CONNECTION_BYTES_MAX`] is the memory of an idle connection.
+//! From then on a connection is two keys of the crate `ring` and a few counters. Records are
+//! decrypted in the buffer in which they arrived, and encrypted in the buffer from which they are
+//! sent. So each byte of plaintext is copied once when it is sent. A received byte is moved only if
+//! the session needs the plaintext of several records at once. [`CONNECTION_BYTES_MAX`] is the
+//! memory of an idle connection.
 //!
 //! Each call of a [`Connection`] gets received bytes and an output buffer. A connection does not
 //! depend on TCP or sessions, reads no clock and never waits.

@@ -4,7 +4,7 @@
 //! authenticated data, and in the place of the content type.
 //!
 //! Invariant: a key encrypts at most as many records as its algorithm allows. The nonce of each
-//! record is derived from its number.
+//! record that it encrypts is derived from the number of the record.
 //!
 //! Implements: RFC 8446 sections 5.2, 5.3 and 5.5; RFC 5246 section 6.2.3.3, RFC 5288 section 3,
 //! RFC 7905 section 2.

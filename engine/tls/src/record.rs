@@ -12,7 +12,7 @@ pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 /// ciphers that we do not offer.
 const EXPANSION_BYTES_MAX: usize = 256;
 
-/// The longest record, in bytes. A buffer of this size always fits the next record.
+/// The longest record, in bytes. The next record always fits into a buffer of this size.
 pub const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAINTEXT_BYTES_MAX + EXPANSION_BYTES_MAX;
 
 /// The content type of a record.

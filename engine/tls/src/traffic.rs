@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A record is decrypted once. Plaintext that the session did not take stays decrypted at the
-//!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes of
-//!   the last record of this plaintext that follow the plaintext.
+//!   start of the stream. `left` is the size of this plaintext. `behind` is the number of bytes
+//!   that follow this plaintext in its last record.
 //! - The peer may send only [`IDLE_RECORDS_MAX`] records without data in a row: empty records,
 //!   warnings, key updates and tickets.
 //! - No other record may come between the parts of a message that is split over several records.
@@ -49,7 +49,7 @@ pub(crate) struct Traffic {
     /// The number of bytes of plaintext at the start of the stream that the session has not taken.
     /// They come from one or several records.
     left: u32,
-    /// The number of bytes of the last of these records after its plaintext.
+    /// The number of bytes that follow the plaintext in the last of these records.
     behind: u16,
     /// The number of bytes that the stream must have after `left` and `behind` bytes, before
     /// another call is useful.

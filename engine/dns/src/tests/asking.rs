@@ -127,7 +127,7 @@ fn format_error_need_not_repeat_the_question() {
     harness.ask(1, "a.test", RecordKind::Ipv4);
     let query = harness.sent_query();
     let mut refusal = query.bytes[..12].to_vec();
-    // A reply, a format error, and no question, no record.
+    // The flags of a reply with a format error, and counts of zero: no question and no record.
     refusal[2..].copy_from_slice(&[0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     harness.replies(&query, &refusal);
     assert_eq!(harness.sent_query().to, SECOND);

@@ -1,8 +1,8 @@
 //! The dynamic table: RFC 7541 sections 2.3.2, 2.3.3 and 4.
 //!
 //! Invariants:
-//! - The sizes of the entries, each with [`ENTRY_OVERHEAD`], never exceed the limit that the peer
-//!   has set. That limit never exceeds [`TABLE_BYTES_MAX`].
+//! - The sum of the sizes of all entries, each with [`ENTRY_OVERHEAD`], never exceeds the limit
+//!   that the peer has set. That limit never exceeds [`TABLE_BYTES_MAX`].
 //! - One buffer stores names and values, in the order of their entries. The space before the oldest
 //!   entry is reused.
 

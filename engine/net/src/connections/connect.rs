@@ -2,7 +2,7 @@
 //!
 //! An outgoing connection needs an unpredictable port (RFC 6056) and a SYN. Its next hop may have
 //! to be resolved first. An incoming SYN gets an entry or a cookie. When the handshake is complete,
-//! it becomes a connection.
+//! the entry or the cookie becomes a connection.
 //!
 //! Invariants:
 //! - A connection is in the flow table as soon as `connect` is called. So the answer to its SYN

@@ -15,7 +15,7 @@ use crate::config::CORES_MAX;
 pub(super) const FRAMES_MAX: usize = 256;
 /// An unsteered frame may leave this core only while fewer buffers than this are away.
 const STRAYS_MAX: usize = FRAMES_MAX / 2;
-/// The number of these buffers that belong to no core's share.
+/// Of the buffers that may be away, the number that belongs to no core's share.
 const SHARED_MAX: usize = FRAMES_MAX / 2;
 
 pub(super) struct Away {

@@ -8,9 +8,9 @@
 //! core that is slow to close connections gets fewer new ones.
 //!
 //! The steering core also receives and sends for the other cores, so it gets fewer connections.
-//! While it has few connections, it gets half as many as each other core. Later it gets fewer by an
-//! eighth of the number that it could still have. When the other cores are full, the steering core
-//! is full too.
+//! While it has few connections, it gets half as many as each other core. Later it has fewer than
+//! each other core, by an eighth of the number that it could still have. When the other cores are
+//! full, the steering core is full too.
 //!
 //! Owners report the number of their connections, in a bucket and in total. Each report replaces
 //! the report before it. Owners also report how many of the SYNs that were steered to them have
@@ -29,8 +29,8 @@ use machine::CoreId;
 
 use crate::config::CORES_MAX;
 
-/// A divisor: the extra load of the steering core is the number of connections that it could still
-/// have, divided by this.
+/// A divisor: the extra load of the steering core is at most the number of connections that it
+/// could still have, divided by this.
 const SPARED_PART: u32 = 8;
 
 /// The number of buckets.

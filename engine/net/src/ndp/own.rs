@@ -65,7 +65,7 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
     list: Vec<OwnAddress, OWN_MAX>,
-    /// The number of our address numbers that were given out so far.
+    /// How many numbers were given to addresses of ours so far.
     numbers: u32,
 }
 
@@ -187,7 +187,8 @@ impl OwnAddresses {
 
 impl OwnAddress {
     /// Adopts the lifetimes that a router advertises for the address (RFC 4862 §5.5.3 e). The
-    /// advertisement may be forged, so it leaves at least two hours.
+    /// advertisement may be forged, so it cannot shorten the remaining lifetime to less than two
+    /// hours.
     pub(super) fn advertised(&mut self, now: Instant, preferred: Micros, valid: Micros) {
         self.preferred_until = until(now, preferred);
         let left = self.valid_until.since(now);

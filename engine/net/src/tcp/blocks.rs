@@ -53,8 +53,8 @@ pub(super) struct BlockPool {
 
 impl BlockPool {
     pub(super) fn with_capacity(count: usize) -> BlockPool {
-        // Twice as many nodes as full nodes would need. A node is not full where a queue begins,
-        // ends, or has gaps.
+        // Twice as many nodes as the blocks would need if every node were full. A node is not full
+        // where a queue begins, ends, or has gaps.
         let block_nodes_made = 2 * count.div_ceil(NODE_BLOCKS);
         BlockPool {
             free: (0..count).map(|_| Arc::new([0; BLOCK_BYTES])).collect(),

@@ -83,8 +83,9 @@ impl Epoch {
         };
     }
 
-    /// Updates the estimate of Reno's window. Until this window has its former size, it grows
-    /// faster, to compensate for the smaller reduction (§4.3).
+    /// Updates the estimate of Reno's window. Until the estimate reaches `peak`, it grows by 9/17
+    /// of a segment in each round trip instead of one segment. This compensates for our smaller
+    /// reduction after a loss (§4.3).
     fn climb_like_reno(&mut self, window: u32, peak: u32, bytes: u32, mss: u32) {
         let step = ((u64::from(mss) * u64::from(bytes)) << 10) / u64::from(window.max(1));
         let has_caught_up = self.reno >> 10 >= u64::from(peak);

@@ -223,7 +223,7 @@ impl Flight {
         self.arrived = 0;
     }
 
-    /// Calls `judge` with each run in flight, which returns the run's new state.
+    /// Calls `judge` with each run in flight. `judge` returns the new state of the run.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> RunState) {
         let mut has_changed = false;
         for run in self.runs.all_mut().iter_mut().filter(|run| run.state == RunState::OnTheWay) {

@@ -17,8 +17,8 @@
 //! for our greeting, and we do not know of the client. An evicted client might wait too, so we send
 //! it a reset.
 //!
-//! An entry is in the queue with the number of SYN-ACKs that were sent for it. Queue 0 holds all
-//! entries that need a SYN-ACK now, whatever their number.
+//! An entry for which `n` SYN-ACKs were sent is in queue `n`. Queue 0 holds all entries that need a
+//! SYN-ACK now, however many were sent for them.
 
 use machine::{Instant, Micros};
 
@@ -144,7 +144,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             SynHistory::New => EVICTION_AGE,
             SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
         };
-        // The first entry of a queue is the oldest. The later entries are hardly younger.
+        // In each queue the first entry is the oldest, or hardly younger than the oldest.
         let firsts =
             (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
         let longest = firsts

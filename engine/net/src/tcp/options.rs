@@ -33,8 +33,8 @@ pub const SACK_BLOCKS_MAX: usize = 4;
 /// The most SACK blocks beside timestamps.
 const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
 
-/// The kinds of options. The crate smoltcp supports only three SACK blocks, and parses each option
-/// separately; a SYN has five options.
+/// The kinds of options. The parser of the crate smoltcp is not used: it supports only three SACK
+/// blocks, and parses each option separately, although a SYN has five.
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
@@ -133,7 +133,7 @@ pub struct Options {
     /// Whether the sender of the option understands selective acknowledgments. Only on a SYN.
     pub sack_permitted: bool,
     /// The ranges received beyond a gap. Beside timestamps, only the first three are sent. The
-    /// fourth range has not grown for the longest time.
+    /// fourth can be left out, because it has not grown for the longest time.
     pub sack: SackBlocks,
 }
 

@@ -5,9 +5,9 @@
 //! - If no such report arrives and long segments are lost repeatedly, smaller segments are tried
 //!   (RFC 4821 §7.7, RFC 2923 §2.1). A connection keeps its smaller size: few connections live long
 //!   enough to see the path widen.
-//! - A report that the host is unreachable ends only an attempt to connect, and only if it quotes
-//!   that very SYN (RFC 5927 §5.2). An established connection survives the report: retransmission
-//!   finds out whether the report is true.
+//! - A report that the host refuses our protocol or port ends only an attempt to connect, and only
+//!   if it quotes that very SYN (RFC 5927 §5.2). A report that the host is unreachable has no
+//!   effect: retransmission finds out whether the report is true.
 
 use super::handshake::MSS_DEFAULT;
 

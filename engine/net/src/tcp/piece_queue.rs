@@ -17,8 +17,8 @@ use super::nodes::{NODE_PIECES, PieceNode, exchange};
 /// The most pieces stored in place.
 pub(super) const QUEUE_PIECES: usize = 64;
 
-/// The most nodes of one queue. They hold 4 MiB in full blocks, which may begin and end within a
-/// node.
+/// The most nodes of one queue. They hold 4 MiB in pieces of half a block, even if the queue begins
+/// and ends within a node.
 const NODES_MAX: usize = 17;
 
 /// The queue.

@@ -95,7 +95,7 @@ impl Pools {
         self.receive_queues.len()
     }
 
-    /// Whether at most one `parts`th of some pool is left. Then the caller should take back buffers
+    /// Whether at most 1/`parts` of some pool is left. Then the caller should take back buffers
     /// from idle connections.
     pub fn are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks_are_down_to_one_in(parts)
@@ -103,17 +103,17 @@ impl Pools {
             || self.receive_queues_are_down_to_one_in(parts)
     }
 
-    /// Whether at most one `parts`th of the blocks is left for sending.
+    /// Whether the blocks left for sending are at most 1/`parts` of all blocks.
     pub(super) fn blocks_are_down_to_one_in(&self, parts: usize) -> bool {
         self.blocks.free_for_sending() * parts <= self.blocks_made
     }
 
-    /// Whether at most one `parts`th of the send queues is left.
+    /// Whether at most 1/`parts` of the send queues is left.
     pub(super) fn send_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.send_queues.len() * parts <= self.send_queues_made
     }
 
-    /// Whether at most one `parts`th of the receive queues is left.
+    /// Whether at most 1/`parts` of the receive queues is left.
     pub(super) fn receive_queues_are_down_to_one_in(&self, parts: usize) -> bool {
         self.receive_queues.len() * parts <= self.receive_queues_made
     }

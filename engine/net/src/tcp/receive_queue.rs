@@ -125,8 +125,8 @@ impl ReceiveQueue {
         }
         let written = self.write(at, bytes, blocks);
         let end = at + written as u32;
-        // Only a part of the segment was stored. This part may not touch the range that the whole
-        // segment would touch. So it needs an entry in the list.
+        // If only a part of the segment was stored, this part does not always touch the range that
+        // the whole segment touches. So it may need an entry of its own in the list.
         if written > 0 && (written == bytes.len() || self.beyond.make_place_for(at, end, blocks)) {
             self.beyond.insert(at, end);
         }

@@ -183,7 +183,7 @@ impl Runs {
         }
     }
 
-    /// Borrows a long list if the list is nearly full even after joining.
+    /// Borrows a long list if the list in place is more than half full even after joining.
     pub(super) fn lengthen(&mut self, blocks: &mut BlockPool) {
         if self.many.is_some() || self.few.len() <= FEW / 2 {
             return;

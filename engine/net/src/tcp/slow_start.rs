@@ -20,8 +20,8 @@ use super::sequence::SequenceNumber;
 /// The number of round trip samples before a round is judged.
 const SAMPLES: u8 = 8;
 
-/// The growth of the minimum round trip that ends slow start, in microseconds: an eighth, within
-/// these bounds.
+/// From this growth of the minimum round trip on, the window grows slowly: an eighth of the round
+/// trip, within these bounds in microseconds.
 const GROWTH_MIN: u32 = 4000;
 const GROWTH_MAX: u32 = 16_000;
 

@@ -37,9 +37,9 @@ const STEPS_KEPT: u8 = 6;
 /// Whether a SYN has been seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SynHistory {
-    /// The SYN was not seen before, or was first seen too recently for a retry.
+    /// The SYN was not seen before, or was last seen too recently for a retry.
     New,
-    /// The SYN was seen recently.
+    /// The SYN was seen before, long enough ago for a retry.
     Repeated,
 }
 
@@ -101,7 +101,7 @@ impl SynRetryFilter {
             }
             None => (ENTRIES - 1, false),
         };
-        // The newer entries move up by one place.
+        // The newer entries move back by one place, and the SYN takes the first.
         let Some(newer) = places.get_mut(..=at) else { unreachable!("a place above the last one") };
         newer.rotate_right(1);
         let [newest, ..] = places;

@@ -230,8 +230,9 @@ impl Tcb {
         matches!(self.state, State::FinWait2 | State::TimeWait | State::Closed)
     }
 
-    /// Whether the connection needs no call before `called_at`, when it will be called anyway. The
-    /// answer may be false without need. Then [`Tcb::output`] finds nothing to do.
+    /// Whether the connection needs no call before `called_at`. The caller will call it at that
+    /// time in any case. The answer may be false although no call is needed. Then [`Tcb::output`]
+    /// finds nothing to do.
     #[inline]
     pub fn is_at_rest(&self, now: Instant, called_at: Instant) -> bool {
         matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
@@ -308,7 +309,7 @@ impl Tcb {
         }
     }
 
-    /// Returns all borrowed buffers. Call it before dropping the connection.
+    /// Gives all borrowed buffers back to the pools. Call it before dropping the connection.
     pub fn release(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.send_queue.take() {
             pools.take_back_send_queue(queue);
@@ -318,14 +319,14 @@ impl Tcb {
         }
     }
 
-    /// Returns the send queue when it is empty.
+    /// Gives the send queue back to its pool if it is empty.
     fn settle_send_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.send_queue.take_if(|queue| queue.len() == 0) {
             pools.take_back_send_queue(queue);
         }
     }
 
-    /// Returns the receive queue when it is empty.
+    /// Gives the receive queue back to its pool if it is empty.
     fn settle_receive_queue(&mut self, pools: &mut Pools) {
         if let Some(queue) = self.receive_queue.take_if(|queue| queue.is_empty()) {
             pools.take_back_receive_queue(queue);
@@ -420,8 +421,8 @@ impl Tcb {
         }
     }
 
-    /// Tries smaller segments after `attempts` timeouts in a row, because the segments may be too
-    /// long for the path. Even a segment that is not full may be too long.
+    /// Tries smaller segments after several timeouts in a row (`path`), because the segments may be
+    /// too long for the path. Even a segment that is not full may be too long.
     fn suspect_path(&mut self) {
         if let Some(mss) = path::size_to_try(self.attempts)
             && self.queued() > u32::from(mss)
@@ -430,7 +431,8 @@ impl Tcb {
         }
     }
 
-    /// Lowers the MSS to `mss`, unless it is already lower. Returns whether it has changed.
+    /// Lowers the MSS to `mss`, but not below [`MSS_DEFAULT`]. An MSS that is already lower stays.
+    /// Returns whether the MSS has changed.
     fn shorten(&mut self, mss: u16) -> bool {
         let timestamps = if self.has_agreed(TcpFeatures::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
         let mss = mss.max(MSS_DEFAULT) - timestamps;

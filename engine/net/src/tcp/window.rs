@@ -8,8 +8,9 @@
 //!
 //! The width of the window adapts to the path. If the session consumes a quarter of a window within
 //! half a round trip, at least half of the window is in flight. Then the next window is twice as
-//! wide. So the window grows faster than a peer that doubles its rate. It settles between two and
-//! four times the bytes in flight. Bytes that a session leaves unread do not widen the window.
+//! wide. So the window grows faster than the data in flight of a peer that doubles its rate each
+//! round trip. It settles between two and four times the bytes in flight. Bytes that a session
+//! leaves unread do not widen the window.
 
 use machine::Instant;
 

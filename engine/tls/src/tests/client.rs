@@ -175,8 +175,8 @@ fn our_client_works_with_every_suite_group_and_certificate() {
                 let mut provider = provider();
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
-                // No certificate is for this name or has a known authority, and the client accepts
-                // it.
+                // The certificate is not for this name and has no known authority. The client
+                // accepts it all the same.
                 let mut call =
                     Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
                 // A suite of TLS 1.2 works with only one kind of key.
@@ -379,7 +379,7 @@ fn an_alert_of_the_server_ends_the_connection() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// A change of any byte that the server sends ends the connection without plaintext.
+    /// If any byte that the server sends is changed, the client gets no plaintext.
     #[test]
     fn a_changed_server_flight_yields_no_plaintext(
         which in 0..2_usize,

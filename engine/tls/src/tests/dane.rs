@@ -80,7 +80,7 @@ fn matches_records(published: &[Published], chain: &[&Made]) -> bool {
     found[0]
 }
 
-/// Whether our client accepts the server, of which it requires these records.
+/// Whether our client accepts the server, if it requires that the server matches these records.
 fn is_accepted(published: &[Published], config: ServerConfig) -> bool {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));

@@ -397,8 +397,8 @@ impl Tcb {
         }
     }
 
-    /// Handles the expiry of the retransmission timer. The first segment and all old data count as
-    /// lost (RFC 8985 §6.3). Without selective acknowledgments, all data counts as lost.
+    /// Handles the expiry of the retransmission timer. The first run in flight and all old runs
+    /// count as lost (RFC 8985 §6.3). Without selective acknowledgments, all data counts as lost.
     pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };

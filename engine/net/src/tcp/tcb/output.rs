@@ -169,7 +169,7 @@ impl Tcb {
             return self.may_send_control().then_some(ByteRange { offset, len: 0, fin: true });
         }
         let mss = u32::from(self.mss);
-        // Only one segment may report a reduced window. The card would copy the report.
+        // Only one segment may report a reduced window. The card would copy the report to all.
         let most = limits
             .segmentation_bytes
             .filter(|_| !self.owes(Owed::REDUCED))
@@ -195,8 +195,8 @@ impl Tcb {
         self.first_lost().filter(|stretch| stretch.len + u32::from(stretch.fin) <= room)
     }
 
-    /// The first lost segment. New data fills it up, and it may be a lone FIN. It is no longer than
-    /// the peer's window allows.
+    /// The first lost range, at most one segment and within the peer's window. At SND.MAX, new data
+    /// fills up the segment. The range may be a lone FIN.
     fn first_lost(&self) -> Option<ByteRange> {
         let Some(queue) = &self.send_queue else {
             return self.fin_unacknowledged().then_some(ByteRange { offset: 0, len: 0, fin: true });
@@ -242,7 +242,7 @@ impl Tcb {
         Ok(())
     }
 
-    /// A window probe: all bytes that the window accepts. If it accepts none, one byte or the FIN.
+    /// A window probe: at most one segment that the window accepts, else one byte or the FIN.
     fn probe(&self) -> ByteRange {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);

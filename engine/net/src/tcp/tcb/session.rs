@@ -120,7 +120,7 @@ impl Tcb {
         self.snd_una.0.wrapping_add(self.receive.nxt.0).wrapping_sub(self.kept())
     }
 
-    /// Whether the connection borrows from a pool in which at most one `parts`th of the buffers is
+    /// Whether the connection borrows from a pool in which at most 1/`parts` of the buffers is
     /// free. A connection with a queue borrows blocks too.
     pub fn borrows_scarce(&self, parts: usize, pools: &Pools) -> bool {
         let (sends, receives) = (self.send_queue.is_some(), self.receive_queue.is_some());

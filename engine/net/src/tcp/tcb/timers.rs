@@ -36,7 +36,8 @@ impl Tcb {
         }
     }
 
-    /// Handles the expiry. Only records what is owed: `output` sends it, and sets the timer again.
+    /// Handles the expiry of the retransmit alarm. Nothing is sent here: `output` sends what is
+    /// owed, and sets the alarm again.
     fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         match self.awaited {
             AlarmReason::Reordered => {
