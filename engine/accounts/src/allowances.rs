@@ -15,7 +15,8 @@ use crate::directory::Directory;
 pub enum Excess {
     /// The account has sent this many messages today.
     Messages(u32),
-    /// The account may write to this many new external recipients a day, and the message has more.
+    /// With this message, the account would write to more than this many new external recipients
+    /// today.
     NewRecipients(u32),
     /// The outbox of the account is at its limit.
     Waiting,

@@ -1,14 +1,14 @@
 //! The differences between the accounts of the configuration and the accounts on the disk.
 //!
 //! The configuration decides the aliases: an alias belongs to the account that has it in the file.
-//! An account that is not in the file keeps its aliases, until the file gives one of them to
+//! An account that is not in the file keeps each of its aliases until the file gives that alias to
 //! another account. No account is ever removed, so its own address always stays its own: it cannot
 //! become an alias of another account.
 //!
 //! An alias may move from one account to another, or become the address of a new account. So
-//! aliases are removed first, then accounts are created, and then aliases are added. Each step is
-//! compared with the disk anew. So a power cut between two of them does no harm: the next start
-//! continues.
+//! aliases are removed first, then accounts are created, and then aliases are added. For each of
+//! these steps, the configuration is compared with the disk again. So a power cut between two steps
+//! does no harm: the next start continues.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -100,8 +100,8 @@ impl<'c> Differences<'c> {
     }
 
     /// The address of the reserved account, if it is needed and does not exist. Prints how the mail
-    /// of each reserved account can be read, as long as it has mail or gets mail. A former one is
-    /// in another domain.
+    /// of each reserved account can be read, as long as it has mail or gets mail. A reserved
+    /// account of an earlier first domain counts too.
     pub(crate) fn missing_reserved_account(
         &self,
         store: &Store,
@@ -240,7 +240,7 @@ fn free_aliases<'c>(user: &'c User, store: &Store) -> impl Iterator<Item = &'c s
     aliases.filter(move |alias| !is_account(store, alias))
 }
 
-/// The change that gives exactly these aliases to an account. `None`: it has them.
+/// The change that gives exactly these aliases to an account. `None`: it has them already.
 fn alias_change<'a>(
     account: &AccountInfo<'_>,
     aliases: impl Iterator<Item = &'a str>,

@@ -2,19 +2,20 @@
 //!
 //! An address is looked up in its canonical form, `local-part@domain` in lower case without quotes.
 //! The domain must be one of ours. An address without a domain belongs to the first of them. If no
-//! account has the address, the directory tries three others in order. These are the part before
-//! the first `+` (RFC 5233 section 1), the administrator for the addresses of the postmaster (RFC
-//! 5321 section 4.5.1) and for reports of abuse (RFC 2142 section 4), and the catch-all account of
-//! the domain.
+//! account has the address, the directory tries three other accounts in this order. The first is
+//! the account of the part before the first `+` (RFC 5233 section 1). The second is the
+//! administrator, only for the addresses of the postmaster (RFC 5321 section 4.5.1) and for reports
+//! of abuse (RFC 2142 section 4). The last is the catch-all account of the domain.
 //!
 //! An address or alias of the configuration may have no account, if the change of the accounts was
 //! refused at the start (`provisioning`). The next start tries the change again. Until then mail to
-//! the address is refused for now, and the catch-all account does not get it.
+//! the address is refused temporarily, and the catch-all account does not get it.
 //!
 //! A configuration may have no accounts. Then the mail for the administrator is kept in the
 //! *reserved account*, which has no password, and gets no mail at its own address. It gets no
-//! further mail once there is an administrator. It becomes a usual account when the configuration
-//! names its address and a password. An account of an earlier first domain stays reserved.
+//! further mail once the configuration has an account. It becomes a usual account when the
+//! configuration names its address and a password. If another domain becomes the first one, the
+//! reserved account of the earlier first domain stays reserved.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -120,7 +121,7 @@ impl Directory {
     /// The account that mail for `path` is delivered to.
     ///
     /// Errors: why there is no account. `is_own`: whether an IP address belongs to this machine. An
-    /// address literal with such an IP address counts as a local domain.
+    /// address literal with such an IP address counts as the first domain.
     pub fn recipient(
         &self,
         store: &ShardedStore,

@@ -1,10 +1,10 @@
 //! Logins: a client sends a name and a proof, and the answer follows in a later turn.
 //!
 //! A password hash costs about 20 ms and cannot be interrupted. So it is a job that another core
-//! may compute (crate `compute`). A core computes one hash per turn, after all other work of the
-//! turn. A password that was right within the last hour needs no hash. A SCRAM proof needs no
-//! password hash either: the client bears that cost, and this server only computes a few hashes of
-//! a hundred bytes. The throttle delays the answer to a failed login, but not the answer to a
+//! may compute (crate `compute`). A core computes at most one hash per turn, after all other work
+//! of the turn. A password that was right within the last hour needs no hash. A SCRAM proof needs
+//! no password hash either: the client bears that cost, and this server only computes a few hashes
+//! of a hundred bytes. The throttle delays the answer to a failed login, but not the answer to a
 //! successful login. All protocols share this code: this file begins, decides and ends an attempt,
 //! and the session only reports the result.
 //!
@@ -42,8 +42,8 @@ pub fn hashed(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: LoginWaitPoint::Hashed.entry() }
 }
 
-/// The most bytes of a name or a password that are kept until a login is decided. Names and
-/// passwords of accounts are shorter, so truncation never makes a wrong value right.
+/// The bytes to which a name is cut until a login is decided. A password is cut to one byte more.
+/// Names and passwords of accounts are shorter, so truncation never makes a wrong value right.
 const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
@@ -98,7 +98,7 @@ enum AttemptState {
 pub enum Decision {
     /// The attempt succeeded.
     Granted(AccountId),
-    /// The attempt failed.
+    /// The attempt failed, and the client is told at once.
     Refused,
     /// The attempt failed, and the client is told at the deadline of its connection.
     HeldBack,
@@ -420,7 +420,7 @@ impl Logins {
 }
 
 /// Whether the account exists and has no password yet. An account that is not in the configuration
-/// gets none.
+/// never gets one, so it does not count as new.
 fn is_new(login: &LoginAccount, cx: &LoginContext<'_>) -> bool {
     let known = login.account.and_then(|account| cx.store.account(account));
     known.is_some_and(|known| {

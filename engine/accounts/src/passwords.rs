@@ -5,9 +5,10 @@
 //! - An account without a password hash is new. Its hash and its verifier for SCRAM are made. Until
 //!   then its logins are refused with the advice to try again. These accounts come first.
 //! - The password of every other account is checked against the hash of the last password that the
-//!   account got from the configuration. If it is another one, it replaces the password of the
-//!   account, and all sessions of the account end. So an edited password takes effect, and one that
-//!   was not edited never undoes a change that the owner has made.
+//!   account got from the configuration. If the hash is of another password, the configured
+//!   password replaces that of the account, and all sessions of the account end. So an edited
+//!   password takes effect, and one that was not edited never undoes a change that the owner has
+//!   made.
 //!
 //! The check costs a hash for each account at each start. A fast hash of the configured password,
 //! kept beside the slow one, would be cheaper. But the key of the fast hash would be on the disk
@@ -126,7 +127,8 @@ impl PasswordSetup {
         self.new == 0 || now >= self.listens_at
     }
 
-    /// Whether all passwords are made and checked, on all cores as far as this core counts them.
+    /// Whether all passwords of this core's accounts are made and checked. On the first core, the
+    /// new accounts of all other cores must be ready too.
     pub(crate) fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.progress.accounts == 0
     }

@@ -1,18 +1,18 @@
 //! Makes the accounts on the disk agree with the configuration, before any client is served.
 //!
 //! The configuration decides which accounts exist at least, their aliases, and their
-//! `password_hash` (`differences`). A difference is changed on the disk, or the console says what
-//! stays. An account with a plain password is created without a password hash: it gets mail, and
-//! clients cannot log in to it yet. Its password hash is made later, while clients are served
-//! (`passwords`).
+//! `password_hash` (`differences`). The disk is changed to agree with the configuration, or the
+//! console says which difference stays. An account with a plain password is created without a
+//! password hash: it gets mail, and clients cannot log in to it yet. Its password hash is made
+//! later, while clients are served (`passwords`).
 //!
 //! If the configuration has no accounts, the reserved account is created, which keeps the mail to
 //! the administrator (`directory`).
 //!
 //! If disk writes fail during this time, they are retried every second for a minute, and no client
-//! is served. Otherwise a password hash that the configuration has replaced would still be valid,
-//! and mail to a new account would bounce until the next start. After the minute, access to the
-//! existing mail is more important: the machine serves without the change.
+//! is served. If clients were served at once, a password hash that the configuration has replaced
+//! would still be valid, and mail to a new account would bounce until the next start. After the
+//! minute, access to the existing mail is more important: the machine serves without the change.
 //!
 //! Invariants:
 //! - A stage begins when all changes of the stage before are durable or given up.

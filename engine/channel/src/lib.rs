@@ -199,7 +199,7 @@ impl<M> CoreLinks<M> {
 
     /// Queues a request that the other core will answer.
     ///
-    /// Errors: the request, if too many requests have no reply yet.
+    /// Errors: the request, if too many requests have no reply yet or the link is closed.
     pub fn ask(&mut self, core: CoreId, class: Class, request: M) -> Result<(), M> {
         match self.link(core) {
             Some(link) if link.unanswered < CREDITS && !link.is_over => link.unanswered += 1,

@@ -216,8 +216,8 @@ impl Compute {
         waiting.number
     }
 
-    /// Chooses the core that computes the next job (`None`: this core). Records a job of another
-    /// core in `away`. Also returns the requester, which gets the result.
+    /// Chooses the core that computes the next job (`None`: this core). If another core computes
+    /// it, records this in `away`. Also returns the requester, which gets the result.
     fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, JobRequester) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;

@@ -1,6 +1,6 @@
 //! The configuration: the content of `barepost.toml`, parsed into valid values.
 //!
-//! The parser has two users. The command line parses the file before a machine boots, so that a
+//! The file is parsed twice. The command line parses the file before a machine boots, so that a
 //! wrong file is refused on the terminal. The machine parses the same text again, because it does
 //! not trust its input.
 //!
@@ -202,8 +202,8 @@ impl Configuration {
         self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
     }
 
-    /// The address of the account that gets mail to the postmaster and reports of abuse of a domain
-    /// in which no account has that address. It is the first administrator, or the first account if
+    /// The address of the account that gets the mail to `postmaster` and `abuse`, in each domain
+    /// where no account has that address. It is the first administrator, or the first account if
     /// there is no administrator, or the reserved account if there is no account. RFC 5321 §4.5.1
     /// requires that such mail is always accepted.
     pub fn postmaster(&self) -> String {

@@ -18,7 +18,7 @@ const DECODED_BYTES_MAX: usize = RESPONSE_BYTES_MAX / 4 * 3;
 /// The names of the supported mechanisms, as protocols announce them: the strongest first.
 pub const NAMES: &str = "SCRAM-SHA-256 PLAIN LOGIN";
 
-/// `Username:` and `Password:`, which some clients need exactly in this form.
+/// `Username:` and `Password:` in base64. Some clients need exactly these texts.
 const SEND_NAME: &[u8] = b"VXNlcm5hbWU6";
 const SEND_PASSWORD: &[u8] = b"UGFzc3dvcmQ6";
 

@@ -230,8 +230,8 @@ impl Engine {
         pace.unfinished = true;
     }
 
-    /// Phase 4: sessions that were ready before this turn, then services with work, and the life
-    /// cycle.
+    /// Phase 4: sessions that are ready when this phase begins, then services with work, and the
+    /// life cycle.
     fn resume(&mut self, machine: &mut impl Machine) {
         let Engine { server, lifecycle, sending, .. } = self;
         let mut budget = budget_of(RESUMED_PER_TURN);

@@ -5,8 +5,8 @@
 //! depending on the certificate's key (see `tls`). So handshakes pass a gate in order, and a step
 //! runs after the turn's segments are sent. Established sessions wait for at most one step. The
 //! memory of handshakes is bounded. Near the bound, stalled handshakes are ended (see `pressure`).
-//! At the bound, new clients are refused without a handshake. While a handshake waits for its turn,
-//! its deadline does not advance.
+//! At the bound, new clients are refused without a handshake. The time for which a handshake waits
+//! for its turn does not count against its deadline.
 //!
 //! Invariants:
 //! - A client that has sent nothing costs as little as a connection without TLS.

@@ -10,7 +10,7 @@ use crate::sizes::Sizes;
 /// Defines [`InUse`], and its sum over all cores.
 macro_rules! in_use {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The resources that sessions hold now. Without sessions all values are zero.
+        /// The resources in use now. Without clients and work in progress, all values are zero.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct InUse {
             $($(#[$doc])* pub $field: usize,)*
@@ -67,7 +67,7 @@ in_use! {
     delivery_attempts,
     /// Connections to mail destinations that this core has granted to all cores.
     granted_connections,
-    /// Pages that get the changes of this core's mailboxes.
+    /// Open pages of the webmail that are notified of changes in mailboxes of this core's accounts.
     listeners,
     /// Bytes that clients make the core keep and that are charged to them.
     memory,

@@ -30,7 +30,7 @@ const GRACE: Micros = Micros::from_millis(500);
 /// The stages of an engine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
-    /// The store opens. A core that does not own the disk waits for the order to serve.
+    /// The store opens. A core that does not own the disk waits here until it knows all accounts.
     Opening,
     /// The accounts become what the configuration wants.
     MakingAccounts,
@@ -71,7 +71,7 @@ pub enum Ending {
 }
 
 impl Lifecycle {
-    /// The configuration has the accounts.
+    /// `configuration`: names the accounts to make.
     pub(crate) fn new(core: CoreId, configuration: &Arc<Configuration>) -> Lifecycle {
         let accounts = AccountSetup::of(configuration);
         Lifecycle { core, life: Life::Opening, accounts, health: StorageHealth::new(core) }
@@ -230,7 +230,7 @@ impl Lifecycle {
         }
     }
 
-    /// Hands their shards to the other cores. When all have theirs, tells them the accounts.
+    /// Hands the other cores their shards. When all have taken them over, tells them the accounts.
     fn share_out(&mut self, owners: Option<Owners>, server: &mut Server) {
         let Parts { store, links, .. } = &mut server.parts;
         let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
@@ -243,7 +243,7 @@ impl Lifecycle {
         }
     }
 
-    /// Begins to make passwords. All cores know all accounts.
+    /// Begins to make passwords, once this core knows all accounts.
     pub(crate) fn begin_passwords(&mut self, server: &mut Server) {
         self.accounts.begin_passwords(&mut setup_context(&mut server.parts));
         self.life = Life::Assembling;
@@ -337,8 +337,8 @@ impl Lifecycle {
     }
 
     /// Stops this core when no other core may send it a request. So the first core, which has the
-    /// disk, stops last. A core prints its last lines a turn before it stops, since the machine may
-    /// be off after the turn in which it stops.
+    /// disk, stops last. Each core has printed its statistics in an earlier turn, since the machine
+    /// may be off after the turn in which the first core stops.
     fn stop_after_others(&mut self, until: Instant, parts: &mut Parts, sending: &Sending) {
         let has_no_parcels_away = sending.under_way() == 0;
         if !(has_no_parcels_away && parts.store.is_last()) && parts.turn.now < until {

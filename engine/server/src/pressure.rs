@@ -1,4 +1,5 @@
-//! Load shedding: when a resource runs short, sessions end that hold some and make no progress.
+//! Load shedding: when a resource runs short, sessions that hold some of it and make no progress
+//! are ended.
 //!
 //! External clients could exhaust each limit of the machine by opening connections and doing
 //! nothing. While resources suffice, each session has the time that the RFCs give. When a resource
@@ -11,8 +12,8 @@
 //! this, because they are taken core by core (crate `shards`).
 //!
 //! Connections are divided among addresses and networks ([`Crowding`]). Before a new client must be
-//! refused, addresses with the most connections lose their idle ones, at once. Commands without
-//! effect, such as NOOP, do not make a connection busy.
+//! refused, the addresses with the most connections lose their idle connections at once. Commands
+//! without effect, such as NOOP, do not make a connection busy.
 
 use connections::crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use inbound::Inbound;
@@ -22,7 +23,8 @@ use sometimes::sometimes;
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
-/// The patience when almost nothing of a resource is left. Even active sessions must end.
+/// The patience while handshakes or memory are short: a session that holds some and makes no
+/// progress for this time must end.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
 /// The patience when almost no buffers are left. After two losses, a client has sent a segment
 /// again within three seconds (RFC 6298 section 5).
@@ -108,8 +110,8 @@ impl LoadShedder {
         }
     }
 
-    /// Ends some of the sessions that hold the most memory. If there are few of them, smaller ones
-    /// end next. The machine reports in the next turn whether this was enough.
+    /// Ends some of the sessions that hold the most memory. If there are few of them, sessions that
+    /// hold less memory end next. The machine reports in the next turn whether this was enough.
     #[cold]
     fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;

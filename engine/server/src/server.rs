@@ -235,7 +235,7 @@ impl Server {
                 }
                 _ => unreachable!("{entry:?} waits for no job"),
             }
-            // The frame has ended, and has not taken its result.
+            // If the frame has ended, it has not taken its result.
             self.parts.compute.take_result(number);
         }
     }

@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
     limit: LimitState,
-    /// The progress of the session when load shedding last examined the session.
+    /// The progress of the session, and the time at which load shedding first saw this progress.
     pub(crate) mark: Option<ProgressMark>,
 }
 
@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "SESSION_BY
 
 /// The protocol state of a session.
 pub(crate) enum Talk {
-    /// The TLS handshake is in progress, before any protocol.
+    /// The TLS handshake is in progress. After it, the protocol begins, or begins again (STARTTLS).
     Handshake(TlsHandshake),
     /// The greeting delay, in which a client that sends too early is detected.
     Silence,
@@ -79,7 +79,7 @@ pub(crate) enum Talk {
     Smtp(SmtpConversation),
     Pop3(pop3_server::Pop3Conversation),
     Http(HttpConversation),
-    /// The session is over: the client was refused, or the TLS handshake has ended.
+    /// The session is over: the client was refused, or the TLS handshake has failed or ended.
     Over,
 }
 
@@ -214,7 +214,7 @@ impl Session {
         if let Talk::Smtp(talk) = &self.talk { Some(talk) } else { None }
     }
 
-    /// Whether the client is authenticated.
+    /// Whether the client has logged in by SMTP or POP3.
     pub(crate) fn is_logged_in(&self) -> bool {
         match &self.talk {
             Talk::Smtp(talk) => talk.is_logged_in(),

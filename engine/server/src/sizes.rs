@@ -63,8 +63,8 @@ pub struct Sizes {
 impl Sizes {
     /// The sizes for each of `cores` cores that have `memory_bytes` together. `None` for less than
     /// [`Sizes::memory_bytes_min`]. A sixteenth of the memory is for connections' buffers, and half
-    /// as much for bodies on their way to and from the disk. A quarter of the memory without fixed
-    /// tables is for the store's index, which grows. The rest is for tables, and for data that
+    /// as much for bodies on their way to and from the disk. A quarter of what remains after the
+    /// fixed part is for the store's index, which grows. The rest is for tables, and for data that
     /// clients make the core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));

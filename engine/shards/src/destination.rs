@@ -1,5 +1,6 @@
-//! Questions about a destination of outgoing mail: whether one more connection to it is allowed.
-//! Also reports how a connection ended. A permission comes with the known policy of the domain.
+//! Questions and reports to the owner of a destination of outgoing mail. A question asks whether
+//! one more connection to the destination is allowed. A permission comes with the known policy of
+//! the domain. A report tells of an event, such as the end of a connection.
 //!
 //! The owner of the destination may answer later. The owner also tells other cores how many
 //! connections they may keep for reuse. So the messages of owners have their own type,

@@ -26,7 +26,7 @@
 //! disk, creates the accounts, and gives the other cores their shares of the shards. After that,
 //! the stores of the other cores forward their disk requests to the first core (crate `store`).
 //!
-//! | | for an account of this core | for one of another |
+//! | | for an account of this core | for an account of another core |
 //! |---|---|---|
 //! | accounts | a snapshot that all cores share | the same |
 //! | a message's octets | into the store's buffer | into a page, which is sent and returned |

@@ -34,7 +34,7 @@ pub struct MaildropSnapshot {
     entries: Vec<MaildropEntry>,
 }
 
-/// The open maildrops of this core's accounts, on all cores.
+/// The open maildrops of this core's accounts. Sessions of any core may have opened them.
 #[derive(Debug)]
 pub struct Maildrops {
     /// Maildrops that a POP3 session has locked (RFC 1939 section 4).

@@ -45,7 +45,7 @@ pub enum CoreEvent {
     /// Owners of destinations have sent messages
     /// ([`crate::ShardedStore::next_destination_notice`]).
     DestinationNotice,
-    /// This core knows all accounts, so it can make the passwords of its own.
+    /// This core knows all accounts, so it can make the passwords of its own accounts.
     AccountsKnown,
     /// The machine is asked to stop.
     Stop,
@@ -62,7 +62,7 @@ pub struct Limits {
     pub remote_deliveries: usize,
 }
 
-/// Identifies a message on its own core, and on the owner's.
+/// Identifies a message from a core to accounts of another core, on both cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteDeliveryId(pub(crate) FrameId);
 

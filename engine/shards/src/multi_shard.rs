@@ -1,8 +1,8 @@
 //! Messages for accounts of several cores. Each of these cores gets a part: the message for its own
 //! accounts. The parts end together.
 //!
-//! Each core limits the messages in progress: a message needs a place. The parts take their places
-//! in the order of their cores, and octets are accepted when all parts have a place. A message with
+//! Each core limits the messages in progress: each needs a place. The parts take their places in
+//! the order of their cores, and octets are accepted when all parts have a place. A message with
 //! places waits only for cores with higher numbers. So two messages never wait for each other.
 //!
 //! The message has taken the octets that all parts have taken. A part that is ahead skips the
@@ -325,7 +325,7 @@ impl ShardedStore {
         None
     }
 
-    /// Whether not all parts of a message have a place.
+    /// Whether some parts of a message have no place yet.
     pub fn is_beginning(&self, delivery: FrameId) -> bool {
         self.others
             .as_ref()

@@ -140,7 +140,7 @@ impl RemoteShards {
         self.deliveries.get(delivery.0)?.refused
     }
 
-    /// Whether the owner of a message is short of buffers or places.
+    /// Whether the owner of a message is short of buffers, or of places for messages.
     pub(crate) fn is_owner_short(&self, delivery: RemoteDeliveryId) -> bool {
         let owner = self
             .deliveries
@@ -354,7 +354,8 @@ impl RemoteShards {
         self.owners.get(core.index()).map(|owner| owner.status).ok_or(Refusal::NotServing)
     }
 
-    /// The states of the stores of all cores. This core's own entry has no state.
+    /// The states of the stores of all cores. This core's own entry keeps its first state: opening,
+    /// and without space.
     pub(crate) fn all_status(&self) -> impl Iterator<Item = StoreStatus> {
         self.owners.iter().map(|owner| owner.status)
     }

@@ -131,8 +131,8 @@ impl ShardedStore {
         }
     }
 
-    /// Gives each of the next cores its share of the shards, if the store can share now. Returns
-    /// the owners.
+    /// Gives every other owner its share of the shards, if the store can share now. Returns the
+    /// owners.
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {

@@ -178,13 +178,13 @@ impl ShardedStore {
         own.into_iter().chain(self.all_status().map(|status| status.room))
     }
 
-    /// Whether any store is short of buffers or places.
+    /// Whether any store is short of buffers, or of places for messages.
     pub fn is_short_of_buffers(&self) -> bool {
         self.is_local_short_of_buffers()
             || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
-    /// Whether this core's store is short of buffers or places.
+    /// Whether this core's store is short of buffers, or of places for messages.
     pub(crate) fn is_local_short_of_buffers(&self) -> bool {
         let has_no_place = |others: &OtherCores| others.server.is_short_of_places();
         self.own.store.is_short_of_buffers() || self.others.as_ref().is_some_and(has_no_place)

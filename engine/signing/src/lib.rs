@@ -12,8 +12,8 @@
 //!   `compute`). Sessions, request handlers of the webmail, and delivery attempts that add an ARC
 //!   set to a forwarded message (`outbound::sealing`) wait for such jobs.
 //! - Each message can always keep [`LEAST_BYTES`] of its header. More memory comes from a pool of
-//!   [`POOL_BYTES`] for all messages of a core, of which one address gets a third (`budget`). A
-//!   message that does not fit is refused for now, so that it is not sent unsigned.
+//!   [`POOL_BYTES`] for all messages of a core, of which one address gets at most a third
+//!   (`budget`). A message that does not fit is refused for now, so that it is not sent unsigned.
 //!
 //! A message is not signed in three cases. It has no author, or authors of several domains. Its
 //! header is too long for signatures. Or there is no space above it for the signatures.

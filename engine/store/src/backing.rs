@@ -19,7 +19,7 @@ pub(crate) trait Backing {
     fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose);
     /// Writes the buffer to the pages from `page` on.
     fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose);
-    /// Makes all writes before this call durable.
+    /// Makes durable all writes that completed before this call.
     fn flush(&mut self);
 }
 

@@ -29,7 +29,7 @@ pub struct BodySpace {
 }
 
 impl BodySpace {
-    /// No space, and none to come.
+    /// No space: no disk is open.
     pub const NONE: BodySpace =
         BodySpace { segments: 0, segments_max: 0, chunks: 0, is_index_full: false };
 

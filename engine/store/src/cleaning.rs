@@ -73,7 +73,8 @@ impl Cleaner {
             if job.reading || !self.moves.is_empty() {
                 return;
             }
-            // The next segment must begin in this turn, because no event may cause another turn.
+            // The next segment must begin in this turn, because there may be no event that causes
+            // another turn.
             self.end_job(job, &mut parts.segments);
         };
         if job.reading || self.moves.len() == self.moves.capacity() {

@@ -6,11 +6,11 @@
 //! one search finds them, in a mailbox of 200,000 messages as in a mailbox of 20. The set is not
 //! stored on the disk, because it follows from the messages.
 //!
-//! The number of a conversation has a thread in its upper 48 bits. The lower 16 bits are zero for
-//! answers. For a first message they are a digest, which is never zero. First messages of one
+//! The upper 48 bits of the number of a conversation identify a thread. The lower 16 bits are zero
+//! for answers. For a first message they are a digest, which is never zero. First messages of one
 //! thread with different digests are different messages with one identifier, as some scanners send
-//! them. Each of them is a conversation. The answers belong to the one with the lowest digest.
-//! Section 5 of `docs/format.md`.
+//! them. Each of them begins a conversation of its own. The answers belong to the one with the
+//! lowest digest. Section 5 of `docs/format.md`.
 //!
 //! Invariant: a message is in the set exactly as long as it is in its mailbox (`account` inserts
 //! and removes it).

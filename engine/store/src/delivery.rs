@@ -71,7 +71,7 @@ struct Delivery {
     /// Space is reserved in the quotas of all recipients.
     is_reserved: bool,
     /// `chunks`: the number of chunks that are written for all recipients. `cursor`: the number of
-    /// recipients for which the next chunk is written.
+    /// recipients for which the next chunk is already written.
     chunks: u32,
     cursor: usize,
     /// The pages of these chunks: the first chunk's page for each recipient, then the second

@@ -12,7 +12,7 @@
 //!   holds for strings that an attacker chooses, if the attacker has seen nothing that depends on
 //!   the secrets. No attacker has seen such data: digests are only input of the hash, and hashes do
 //!   not leave the disk.
-//! - Intermediate values are at most 2^127 - 1, so that no sum overflows.
+//! - The value after each step is at most 2^127 - 1, so that no sum of the next step overflows.
 
 /// Bytes that one step of the polynomial takes.
 const BLOCK_BYTES: usize = 128;

@@ -201,8 +201,8 @@ impl DiskOwner {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        // After a failure, a group on the disk without a fence may name a segment that is free in
-        // memory. So nothing is lent until the store serves again.
+        // After a failure, the disk may have a group that no fence excludes yet. The group may name
+        // a segment that is free in memory. So nothing is lent until the store serves again.
         let spare = if is_serving { segments.spare() } else { 0 };
         let granted: Vec<SegmentIndex> =
             (0..count.min(spare)).map_while(|_| segments.give_away()).collect();

@@ -187,7 +187,7 @@ fn read_mailbox(
             continue;
         }
         damaged += 1;
-        // Without a fault of a read, the index names no place for a chunk.
+        // If no read has reported a fault, the index names no place for one of the chunks.
         let missing = Finding { sector: Sector(0), damage: Damage::Body(id, mailbox, uid) };
         let fault = store.next_read_fault().unwrap_or(missing);
         findings.note(fault.sector, fault.damage);

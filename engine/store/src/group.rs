@@ -5,7 +5,8 @@
 //! Invariants:
 //! - At most one group is in flight. Its flush is due when every write queued before the seal has
 //!   completed.
-//! - A write counts for the group that gathers when it is queued, until the write completes.
+//! - From its queueing until its completion, a write counts for the group that was gathering when
+//!   the write was queued.
 
 use crate::backing::Parity;
 use crate::layout::{SegmentIndex, ShardId};

@@ -86,8 +86,8 @@ impl Hash {
     }
 }
 
-/// Random numbers that are derived from the machine's random seed. They are for keys, for ids, and
-/// for the field `previous` of a journal's first block, which follows no block.
+/// Random numbers that are derived from the machine's random seed. They are for keys, ids, stamps
+/// and fences, and for the field `previous` of a journal's first block, which follows no block.
 pub(crate) struct DiskRandom {
     hasher: SipHasher13,
     count: u64,

@@ -39,7 +39,7 @@ const QUEUED_RECORD_BYTES: u64 = 32;
 /// The most bytes of unreadable records that a shard keeps.
 const KEPT_BYTES_MAX: usize = 8 * 1024;
 
-/// A message that the fields of its chunks do not suffice to find.
+/// The place of a message that cannot be found by the fields of its chunks.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) account: AccountId,

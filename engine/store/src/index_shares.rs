@@ -18,14 +18,14 @@ use machine::CoreId;
 /// A client keeps 1/`AHEAD_PART` of the even share of a core ready for new messages.
 const AHEAD_PART: u64 = 32;
 
-/// The part of a store in sharing the index limit.
+/// The role of a store in sharing the index limit.
 #[derive(Debug)]
 pub(crate) enum IndexShare {
     Lender(IndexLender),
     Borrower(IndexBorrower),
 }
 
-/// The disk owner's part.
+/// The state of the disk owner, which lends.
 #[derive(Debug)]
 pub(crate) struct IndexLender {
     /// The limit of the machine.
@@ -38,7 +38,7 @@ pub(crate) struct IndexLender {
     uses: ClientUses,
 }
 
-/// A client's part.
+/// The state of a client, which borrows.
 #[derive(Debug)]
 pub(crate) struct IndexBorrower {
     ahead: u64,

@@ -108,7 +108,7 @@ impl Indexes {
         self.directory.extend(addresses.map(|address| (address, id)));
     }
 
-    /// Assigns exactly its durable addresses to an account, after a change of its addresses is
+    /// Makes the durable addresses of an account its only ones, after a change of its addresses is
     /// durable or was refused.
     pub(crate) fn renew_addresses(&mut self, id: AccountId) {
         self.directory.retain(|_, owner| *owner != id);
@@ -151,8 +151,8 @@ impl Indexes {
         let before = index.resident_bytes();
         for record in record::records(records) {
             if let Record::Range { .. } = record {
-                // A range belongs to a checkpoint. A checkpoint shows the state of an index, which
-                // has no announced chunks.
+                // A range is a part of a checkpoint, which repeats what the index has. The messages
+                // of the chunks announced before it are visible already.
                 index.forget_announced();
                 continue;
             }

@@ -222,8 +222,9 @@ impl Journal {
         self.fenced = false;
     }
 
-    /// Forgets the unfinished checkpoint if it cannot be continued with this index. It may lack the
-    /// malformed records that the index keeps.
+    /// Forgets the unfinished checkpoint if it cannot be continued with this index. The checkpoint
+    /// may lack the malformed records that the index keeps, or its cursor may name an unknown
+    /// account.
     pub(crate) fn check_checkpoint(&mut self, index: &Index) {
         let keeps_records = index.kept().next().is_some();
         self.unfinished.take_if(|one| keeps_records || !one.cursor.is_in(index));

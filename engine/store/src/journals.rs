@@ -28,11 +28,11 @@ use tasks::Continuation;
 
 /// The most bytes of records gathered in one shard. Further records wait for the next group.
 const GATHERED_BYTES_MAX: usize = 24 * 1024;
-/// The slack: a checkpoint is due when a journal has more blocks than twice the need of its index
-/// plus the slack. The slack is at most this number of blocks.
+/// The largest slack. A checkpoint is due when a journal has more blocks than the slack plus twice
+/// the number that its index needs.
 const SLACK_BLOCKS: u32 = 256;
-/// The slack is one block for each so many pages of the disk. It is at least the blocks of two
-/// segments, but at most [`SLACK_BLOCKS`].
+/// The pages of the disk for each block of slack. The slack is at least the blocks of two segments,
+/// but at most [`SLACK_BLOCKS`].
 const SLACK_PAGES: u32 = 2048;
 
 #[derive(Default)]
@@ -296,7 +296,7 @@ impl Journals {
         self.dirty.insert(shard);
     }
 
-    /// Gathers the removals of torn messages that are not durable yet.
+    /// Gathers the removals of torn messages, except removals that are durable already.
     pub(crate) fn gather_drops(&mut self, indexes: &mut Indexes) {
         for (number, Shard { gathered, pending, dropped, .. }) in self.shards.iter_mut() {
             for Dropped { account, mailbox, uid, pages, arrivals } in dropped.iter() {

@@ -25,7 +25,7 @@
 //! | `metadata_changes`, `group` | pending metadata changes, groups in flight |
 //! | `capacity` | how full the disk and the index are |
 //! | `disk_requests`, `disk_owner` | the core that owns the disk, and its client cores |
-//! | `index_shares` | the parts of the cores in the limit of the index |
+//! | `index_shares` | how the cores share the limit of the index |
 //! | `parts` | all of these together, for the files below |
 //! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
 //! | `retry` | service after a failed write |

@@ -118,8 +118,8 @@ impl Mailbox {
         UID_NEXT_MAX.saturating_sub(self.given_uid_next)
     }
 
-    /// The UID for a message. When the delivery began, the caller has checked
-    /// [`Mailbox::uids_left`].
+    /// The UID for a message. The caller has checked [`Mailbox::uids_left`] when the delivery
+    /// began.
     pub(crate) fn next_uid(&mut self) -> u32 {
         let uid = self.given_uid_next;
         let Some(next) = uid.checked_add(1) else {

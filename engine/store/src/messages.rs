@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
-//! - Two neighbouring blocks never fit into one. So at most half of the places are unused.
+//! - Neither a removal nor an insertion at the end leaves two neighbouring blocks that fit into
+//!   one. So at most half of the places are unused, except after insertions between other UIDs.
 
 mod by_date;
 
@@ -192,7 +193,7 @@ pub(crate) struct Messages {
     count: u32,
     unseen: u32,
     octets: u64,
-    /// The number of neighbours of which the first has the later date. See `by_date`.
+    /// The number of pairs of neighbours in which the first has the later date. See `by_date`.
     inversions: u32,
 }
 

@@ -36,8 +36,8 @@ pub(crate) const METADATA_CHANGES_MAX: usize = 64;
 /// The most bytes of records that these changes make in one group. The records of the last message
 /// are not included.
 const METADATA_CHANGES_BYTES: usize = 12 * 1024;
-/// The most blocks that these records take. A block may have an unused rest, as long as the record
-/// that did not fit.
+/// The most blocks that these records take. The end of a block may stay unused, if the next record
+/// is longer than this end.
 pub(crate) const METADATA_CHANGES_BLOCKS: u32 =
     ((METADATA_CHANGES_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
 

@@ -6,7 +6,7 @@
 //! - Formatting writes slot 3 first. So after a power cut the disk is blank or has a valid slot.
 //! - Opening twice gives the same result. The changes of opening are gathered and written as a
 //!   group like other changes. Only the superblock may be written before that, after a flush has
-//!   made the version durable that was read. If the last life ended without a power cut, that
+//!   made durable the version that was read. If the last life ended without a power cut, that
 //!   version may be only in the device's cache.
 
 mod blank;
@@ -395,7 +395,7 @@ impl DiskOpening {
         parts.journals.begin(shard, journal);
     }
 
-    /// Ends the work of a lane without another journal. After the last lane, segments get owners.
+    /// Ends the work of a lane that has no journal left. After the last lane, segments get owners.
     fn lane_replayed(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else {
             unreachable!("a lane that replays too late")
@@ -486,8 +486,8 @@ fn claim_bodies(shard: ShardId, parts: &mut StoreParts, findings: &mut Findings)
 }
 
 /// Journals the removal of torn messages. A later group would make them look acknowledged, so the
-/// removal precedes it. Until it is durable, their pages are not free. If the disk returned wrong
-/// bytes only for a while, the next opening may find the messages intact.
+/// removal precedes it. Until the removal is durable, their pages are not free. If the disk
+/// returned wrong bytes only for a while, the next opening may find the messages intact.
 fn drop_torn(dropped: Vec<Dropped>, parts: &mut StoreParts) {
     for mut torn in dropped {
         sometimes!(TornMessageDropped);

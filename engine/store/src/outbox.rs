@@ -2,8 +2,8 @@
 //! recipients.
 //!
 //! An entry covers consecutive recipients in the envelope of its message. For each of these
-//! recipients, it has the progress of the delivery. The addresses are in the message, which the
-//! store does not parse.
+//! recipients, the entry has the progress of the delivery. The addresses are in the message, which
+//! the store does not parse.
 //!
 //! Only `format3` and `format4` define how an entry is stored on the disk.
 //!
@@ -18,7 +18,7 @@
 pub struct OutboxEntry {
     pub(crate) source: EntrySource,
     pub(crate) state: EntryState,
-    /// The number of the first recipient in the envelope.
+    /// The number that the entry's first recipient has in the envelope.
     pub(crate) first: u16,
     pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
@@ -117,7 +117,7 @@ impl OutboxEntry {
         OutboxEntry { first: first as u16, results, ..OutboxEntry::NEW }
     }
 
-    /// The new entry, for a message with a delay that the sender was told of.
+    /// The new entry, with the mark that the sender was told of the delay.
     pub const fn with_delay_reported(self) -> OutboxEntry {
         OutboxEntry { is_delay_reported: true, ..self }
     }
@@ -137,7 +137,7 @@ impl OutboxEntry {
         self.state
     }
 
-    /// The number of the first recipient in the envelope.
+    /// The number that the entry's first recipient has in the envelope.
     pub fn first(&self) -> usize {
         usize::from(self.first)
     }

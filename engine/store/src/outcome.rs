@@ -73,8 +73,8 @@ pub enum Refusal {
     IndexFull,
     /// Too many operations are in progress: try again later.
     Busy,
-    /// The message is larger than [`crate::BODY_OCTETS_MAX`]. Or a name, a note or the texts of an
-    /// account are too long. Or there are too many ranges.
+    /// The message is larger than [`crate::BODY_OCTETS_MAX`], a name, a note or the texts of an
+    /// account are too long, or there are too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
@@ -86,8 +86,8 @@ pub enum Refusal {
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has the maximum number of mailboxes or notes. Or it has the maximum number of
-    /// noted arrivals. Or a mailbox has used all its UIDs.
+    /// The account has the maximum number of mailboxes, of notes or of noted arrivals, or a mailbox
+    /// has used all its UIDs.
     TooMany,
     /// The message has already arrived in the account.
     Arrived,

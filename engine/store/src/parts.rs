@@ -2,7 +2,7 @@
 //!
 //! Each part has private fields, which protect its own invariants. An operation that needs several
 //! parts takes all parts. The layers above (deliveries, reads, compaction, checkpoints, opening)
-//! are not parts, and do not use each other.
+//! are not parts, and none of them contains another.
 
 use crate::backing::DiskQueue;
 use crate::disk_owner::StoreRole;

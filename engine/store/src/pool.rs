@@ -1,7 +1,7 @@
 //! The buffers: single pages, and runs of two to eight pages within one budget of bytes.
 //!
 //! Invariants:
-//! - The bytes of all buffers, idle or lent, never exceed the limits given at construction.
+//! - The bytes of all pages and runs, idle or lent, never exceed the limits given at construction.
 //! - Every delivery finds a page for its first octets. Staging buffers (with the octets that
 //!   arrive) can never take the buffers that are reserved for copies. So an operation that waits
 //!   for a buffer waits for the disk, and never for another delivery.
@@ -10,7 +10,8 @@ use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of runs that are reserved for copies. A copy is free again when the disk has written it.
+/// Bytes of runs that are reserved for copies. The buffer of a copy is free again when the disk has
+/// written the copy.
 const SPARE_BYTES: usize = 4 * PIECE_BYTES;
 
 #[derive(Debug)]

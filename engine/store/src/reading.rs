@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A segment is not freed while a read from it is in flight.
-//! - A chunk counts as damaged only if two reads of it have returned wrong data. One wrong read may
-//!   be an error on the way from the disk.
+//! - A chunk counts as damaged only if two reads of it have returned wrong data, or if the index
+//!   names an impossible place for it. One wrong read may be an error on the way from the disk.
 //! - Reads of large messages that find no buffer wait in the order of arrival. A read that needs
 //!   only one page may start before them.
 
@@ -133,7 +133,7 @@ impl Reads {
         core::mem::take(&mut self.faults_left_out)
     }
 
-    /// Ends a read without the octets, and notes that for the administrator.
+    /// Ends a read that cannot return its octets, and notes the fault for the administrator.
     fn fail(&mut self, id: FrameId, refusal: Refusal, page: Page, wakes: &mut Wakes) {
         let Some(read) = self.table.get(id) else { unreachable!("a read that has ended") };
         let (account, mailbox, uid) = (read.account, MailboxId(read.mailbox), Uid(read.uid));

@@ -311,7 +311,8 @@ fn bring_back(
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
     let entry = MessageEntry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
-    // The index takes the UID from the chunk, unless it stores the message with its places by GUID.
+    // A later rebuild finds this message in the index by the UID in its last chunk, unless the
+    // index has its places by GUID.
     if pages.len() > 1 || uid != last.uid {
         index.announce(guid, 0, pages.iter().copied());
     }

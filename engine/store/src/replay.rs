@@ -118,9 +118,9 @@ struct MatchingBlock<T> {
 }
 
 impl<'a> BlockCopies<'a> {
-    /// The wanted block. An older block in the first copy must not hide it in the second copy.
-    /// Otherwise the replay would end here, and a torn write of the next life could destroy only
-    /// the older block. Then the next replay would apply the hidden block.
+    /// The wanted block. An older block in the first copy must not hide the wanted block in the
+    /// second. Otherwise the replay would end here, and a torn write of the next life could destroy
+    /// only the older block. Then the next replay would apply the hidden block.
     fn find<T: PartialEq>(
         &self,
         wanted: impl Fn(JournalBlock<'a>) -> Option<T>,
@@ -242,8 +242,8 @@ impl Replay {
     }
 
     /// Moves on after the right copy: `block`, or `rival`, the differing second copy. If only one
-    /// is a fence, a later life wrote it over a failed group, which must not be applied: takes the
-    /// fence. Otherwise takes `block`. If both are fences of groups with more blocks, also keeps
+    /// is a fence, it is right: a later life wrote it over a failed group, which must not be
+    /// applied. Otherwise takes `block`. If both are fences of groups with more blocks, also keeps
     /// the position after `rival`, because the blocks that follow tell which fence is right.
     fn accept_either(
         &mut self,

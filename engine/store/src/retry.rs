@@ -15,8 +15,7 @@
 //! - Until the flush of the retry has completed, no record is gathered, and no page is allocated or
 //!   lent. All journals keep their last durable positions until then.
 //! - The newest superblock that is known to be durable is not overwritten. A version with a write
-//!   that
-//!   may have failed is replaced in its own slots.
+//!   that may have failed is replaced in its own slots.
 
 use crate::backing::DiskQueue;
 use crate::layout::ShardId;

@@ -20,8 +20,9 @@ pub(crate) struct Segment {
     pub(crate) live: u32,
     /// Pages that are being written, until their message is visible or given up.
     pub(crate) pinned: u32,
-    /// Pages that were allocated to bodies. After opening, all pages count. Unused pages at the end
-    /// of the segment, where no further chunk fitted, do not count: compaction cannot regain them.
+    /// Pages that were allocated to bodies. Unused pages at the end of the segment, where no
+    /// further chunk fitted, do not count: compaction cannot regain them. In a segment that opening
+    /// has found in use, all pages count.
     pub(crate) given: u32,
     /// Reads in flight.
     pub(crate) reading: u32,

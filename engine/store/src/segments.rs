@@ -24,8 +24,8 @@ pub(crate) enum Want {
 /// The part of the reserve that compaction may take. The rest is only for journals and checkpoints.
 pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
-/// With at most this many segments free for deliveries, the disk still counts as full: a refused
-/// message may have given them back.
+/// While at most this many segments are free for deliveries after a refusal, the disk still counts
+/// as full: the refused message itself may have given them back.
 const SPARE_WHEN_FULL: u32 = 2;
 
 /// The segment that a shard's new bodies go to.
@@ -401,7 +401,8 @@ impl Segments {
     }
 
     pub(crate) fn read_ended(&mut self, page: Page) {
-        // A journal may name a wrong page. The segment of that page may have been freed since then.
+        // A journal may name a wrong page. The segment of that page may have been freed since the
+        // read began.
         self.within(page, |segment| segment.reading = segment.reading.saturating_sub(1));
     }
 

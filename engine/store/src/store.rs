@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An operation begins only while the state is [`State::Serving`]. Reads also begin while the
 //!   store is read-only.
-//! - Every call ends by serving the operations that wait for the returned buffers.
+//! - Every call ends by serving the operations that wait for buffers that the call has returned.
 
 mod asking;
 mod changes;
@@ -53,7 +53,7 @@ pub struct Store {
     findings: Findings,
     /// The disk was blank and was formatted.
     is_new: bool,
-    /// The disk had an earlier format when it was opened.
+    /// The disk had an earlier format when it was opened, and was converted.
     is_converted: bool,
 }
 
@@ -229,7 +229,7 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Tries the disk again after a failure. The state is [`State::Serving`] when the disk has
+    /// Tries the disk again after a failure. The state becomes [`State::Serving`] when the disk has
     /// taken writes and a flush. Must be called on the disk owner. The other cores follow.
     pub fn retry(&mut self) {
         self.condition.request_retry();

@@ -19,8 +19,8 @@ pub struct Limits {
     /// Bytes that messages may take in the index. Each message takes
     /// [`crate::RESIDENT_BYTES_PER_MESSAGE`]. A message that was moved or has more than 32 KiB
     /// takes [`crate::RESIDENT_BYTES_PLACED`] more, and 4 bytes for each 32 KiB. Each outbox entry
-    /// takes [`crate::RESIDENT_BYTES_QUEUED`]. Above the limit deliveries are refused. With several
-    /// cores, this is the even share of a core: the cores share the sum.
+    /// takes [`crate::RESIDENT_BYTES_QUEUED`]. Above the limit, deliveries are refused. With
+    /// several cores, this is the even share of a core: the cores share the sum.
     pub resident_bytes: u64,
 }
 
@@ -258,8 +258,8 @@ pub struct MessageInfo {
     pub conversation: u64,
 }
 
-/// The place of a message in the order of dates. It does not depend on the mailbox, except for its
-/// UID.
+/// The place of a message in the order of dates. Of its fields, only the UID depends on the
+/// mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DatePlace {
     /// INTERNALDATE, in seconds since 1970.
@@ -357,7 +357,8 @@ pub struct Closing {
     /// The size of the head: the octets that were appended last, but are the first of the message.
     pub head: HeadSize,
     /// One of the [`BUILT_IN`] mailboxes. If set, the message is delivered to this mailbox as new
-    /// mail, instead of to the mailbox given when the delivery began.
+    /// mail, instead of to the mailbox given when the delivery began. If this mailbox accepts no
+    /// mail, the message goes to the mailbox given at the beginning.
     pub mailbox: Option<MailboxId>,
 }
 

@@ -31,7 +31,8 @@
 //!   mail for a destination.
 //!
 //! Invariants:
-//! - A single core has no links and no messages, so this file costs it no time.
+//! - A single core has no links, and sends only a few messages about certificates to itself. So
+//!   this file costs it hardly any time.
 //! - A core that has stopped receiving has told all others so, in its last message.
 //! - A core never waits for another core. Its sessions continue when the answer arrives.
 //! - Objects that are sent to another core return: pages and maildrops to the cores that made them,
@@ -78,7 +79,7 @@ impl Engine {
         }
     }
 
-    // Not inlined, because a single core gets no messages.
+    // Not inlined, because a single core gets hardly any messages.
     #[inline(never)]
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         let Engine { server, sending, events, .. } = self;
@@ -135,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// Handles an event from the stores of another core that concerns more than the stores.
+    /// Handles an event from another core that concerns more than the stores.
     fn heard_of_shards(&mut self, event: CoreEvent, entropy: &mut dyn Entropy) {
         let server = &mut self.server;
         match event {

@@ -15,7 +15,8 @@ pub(crate) const LOOK: Micros = Micros::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TlsHandshake {
     pub(crate) stage: Stage,
-    /// The time so far that does not count, because the client's TCP acknowledged nothing.
+    /// The time so far that does not count, because the client's TCP had not acknowledged all of
+    /// our bytes.
     pub(crate) unacknowledged: Micros,
     pub(crate) looked_at: Instant,
     /// The deadline. It moves on while the handshake waits for its turn, and while bytes are

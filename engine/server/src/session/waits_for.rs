@@ -10,7 +10,7 @@ pub(crate) enum WaitsFor {
     Handshake,
     /// The next turn.
     Turn,
-    /// The store, or the result of a login.
+    /// Work or a delay of this server, such as the store, a check, a login or the greeting delay.
     Us,
     /// The end of the connection.
     Nothing,

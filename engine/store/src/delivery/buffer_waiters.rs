@@ -96,8 +96,8 @@ impl Deliveries {
         }
     }
 
-    /// Takes a delivery out of the queues when it is given up or has found its buffer. In a queue,
-    /// it would be woken instead of a delivery that still waits.
+    /// Takes a delivery out of the queues when it is given up or has found its buffer. If it stayed
+    /// in a queue, it would be woken instead of a delivery that still waits.
     pub(super) fn stop_waiting_for_buffer(&mut self, id: FrameId) {
         if core::mem::take(&mut self.known(id).awaits_buffer) {
             self.buffer_waiters.forget(id);

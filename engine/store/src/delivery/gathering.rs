@@ -317,7 +317,7 @@ impl Deliveries {
         }
         delivery.summary_progress = SummaryProgress::default();
         self.idle.push(delivery);
-        // One delivery less may need a page now, so copies may take more pages.
+        // Lets the operations that wait for buffers try again.
         parts.pool.note_room();
     }
 }

@@ -71,7 +71,7 @@ impl Delivery {
     }
 
     /// The beginning of the message: the shortened header of all earlier chunks, and the chunk in
-    /// the buffer if it was not examined before. Without the head, which is last in the buffer.
+    /// the buffer if it was not examined before. Leaves out the head, which is last in the buffer.
     fn beginning(&self) -> Cow<'_, [u8]> {
         let SummaryProgress::Header { chunks, short } = &self.summary_progress else {
             unreachable!("a message that is summarized already")

@@ -2,10 +2,10 @@
 //!
 //! A message that is moved gets the highest UID, and keeps its date. So UIDs do not order a mailbox
 //! into which messages were moved. An index by date would take memory for every message. Instead,
-//! the mailbox counts its inversions: neighbours by UID of which the first is the later one. Nearly
-//! all mailboxes have none. Then the order of UIDs is that of dates, and a walk begins at the right
-//! block. Otherwise a request for some messages looks at each entry once, which are 40 bytes, and
-//! keeps the best.
+//! the mailbox counts its inversions: pairs of neighbours by UID in which the first has the later
+//! date. Nearly all mailboxes have none. Then the order of UIDs is that of dates, and a walk begins
+//! at the right block. Otherwise a request for some messages looks once at each entry of 40 bytes,
+//! and keeps the best.
 //!
 //! Messages of the same second are in the order of their UIDs if the mailbox has no inversions.
 //! Otherwise they are in the order of their GUID numbers, which a move does not change.

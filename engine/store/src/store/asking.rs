@@ -20,7 +20,7 @@ use crate::types::{
 use machine::{Sector, UnixTime};
 use tasks::Continuation;
 
-/// The messages of a conversation in one mailbox that are compared for the newest.
+/// The most messages that are compared to find the newest message of a conversation in one mailbox.
 const CONVERSATION_MAX: usize = 50;
 
 impl Names for Store {
@@ -73,8 +73,8 @@ impl Store {
         self.parts.role.is_half_full(&self.parts.segments)
     }
 
-    /// The space for one more body. So a caller can refuse a message before the client sends its
-    /// body.
+    /// The space for one more body. With this, a caller can refuse a message before the client
+    /// sends its body.
     pub fn room(&self) -> BodySpace {
         match self.state() {
             State::Opening | State::Refused(_) => BodySpace::NONE,
@@ -126,7 +126,7 @@ impl Store {
         self.reads.has_faults()
     }
 
-    /// The next message that a reader could not get, since the last call.
+    /// The next message that a reader could not get. Each such message is returned once.
     pub fn next_read_fault(&mut self) -> Option<Finding> {
         self.reads.next_fault()
     }
@@ -319,8 +319,8 @@ impl Store {
         self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_older(place))
     }
 
-    /// The newest message of a conversation in one mailbox. If the order of its UIDs is not that of
-    /// dates, only the highest UIDs of the conversation are looked at.
+    /// The newest message of a conversation in one mailbox. If UIDs in this mailbox do not ascend
+    /// with dates, only the conversation's messages with the highest UIDs are compared.
     pub fn newest_of_conversation(
         &self,
         account: AccountId,
@@ -339,10 +339,10 @@ impl Store {
     /// Begins the delivery of a message to `recipients`. Each recipient gets it wholly or not at
     /// all.
     ///
-    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (for one
-    /// recipient: then no recipient gets the message), `Busy` for too many deliveries or
-    /// recipients. `Arrived` if a recipient with `once` has the message already. `TooMany` if an
-    /// account has too many noted arrivals, or a mailbox has no UID left.
+    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (of any
+    /// recipient: no recipient gets the message), `Busy` for too many deliveries or recipients.
+    /// `Arrived` if a recipient with `once` has the message already. `TooMany` if an account has
+    /// too many noted arrivals, or a mailbox has no UID left.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)
@@ -411,8 +411,8 @@ impl Store {
         committed
     }
 
-    /// Gives up a delivery. If the delivery is committed and its records are gathered, it is
-    /// delivered nevertheless, and this call only removes its continuation.
+    /// Gives up a delivery. If the delivery is committed and some of its records are gathered, it
+    /// is delivered nevertheless, and this call only removes its continuation.
     ///
     /// [`Store::next_wake`] still returns a wake that the delivery has already caused. After an
     /// error or an outcome, the delivery causes no wake. A caller that gives up a delivery at

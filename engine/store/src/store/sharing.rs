@@ -8,8 +8,8 @@
 //!
 //! Invariants:
 //! - Shards are handed over with all their state, and only while no operation is in progress.
-//! - Every segment belongs to the disk owner or to one client: with the shard that it is for, or as
-//!   a free segment.
+//! - Every segment belongs to the disk owner or to one client. A segment in use belongs to the
+//!   owner of its shard.
 
 use crate::backing::DiskPurpose;
 use crate::capacity::CoreUse;

@@ -1,5 +1,6 @@
-//! Flips every bit of a disk of 1.25 MiB, one at a time. The store serves, returns all other
-//! messages unchanged, and names the damaged message.
+//! Flips bits of a disk of 1.25 MiB, one at a time: a few bits of each sector, and every bit in the
+//! test part `every-bit`. The store serves, returns all other messages unchanged, and names the
+//! damaged message.
 //!
 //! A bit in a sector that opening does not read cannot change the result of opening. For such a
 //! sector only the messages in it are read again. All other messages would be read from the same
@@ -241,7 +242,7 @@ fn is_whole(rig: &mut Rig, message: &Known) -> bool {
     }
 }
 
-/// Flips a few bits of each sector, other bits in each sector.
+/// Flips a few bits of each sector, at different positions in each sector.
 #[test]
 fn one_flipped_bit_costs_at_most_one_message() {
     let filled = filled();

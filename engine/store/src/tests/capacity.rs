@@ -1,4 +1,4 @@
-//! How full the disk and the index are, and the parts of the cores in the limit of the index.
+//! How full the disk and the index are, and how the cores share the limit of the index.
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body, limits};

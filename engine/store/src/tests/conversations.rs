@@ -36,7 +36,8 @@ fn by_looking_at_all(rig: &Rig, account: AccountId) -> BTreeMap<u64, Vec<(Mailbo
     all
 }
 
-/// The first messages to which the answers with this number belong.
+/// The number of the first messages that the answers with this number belong to. Any other number
+/// is returned unchanged.
 fn first_messages(number: u64, all: &BTreeMap<u64, Vec<(MailboxId, Uid)>>) -> u64 {
     let is_answer = number >> 48 > 0 && number & 0xffff == 0;
     let lowest = is_answer.then(|| all.range(number + 1..=number | 0xffff).next()).flatten();

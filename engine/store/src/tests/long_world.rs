@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 use chance::Dice;
 use machine::UnixTime;
 
-/// Octets of the largest message that the server accepts. On a small disk a message has at most a
-/// twentieth of its size.
+/// Octets of the largest message that the server accepts. On a small disk, a message has at most a
+/// twentieth of the disk's size.
 const OCTETS_MAX: u64 = 50_000_000;
 const DAY_SECONDS: u64 = 24 * 3600;
 /// The number of deliveries that share a flush.
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// Removes half of the oldest messages.
+    /// Removes about half of the messages in the oldest fiftieth of a mailbox.
     fn remove(&mut self, place: usize, mailbox: MailboxId) {
         let Account { id, mailboxes } = &mut self.accounts[place];
         let known = mailboxes.get_mut(&mailbox).unwrap();

@@ -139,8 +139,8 @@ fn durable_superblock_is_not_overwritten() {
     }
 }
 
-/// A core may serve again before the disk owner does. It gets no segment that a group without a
-/// fence on the disk may name.
+/// A core may serve again before the disk owner does. It is lent no segment that a group on the
+/// disk may name, unless a fence excludes that group.
 #[test]
 fn no_space_is_lent_before_the_disk_serves_again() {
     let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);

@@ -94,7 +94,7 @@ impl Rig {
         rig
     }
 
-    /// A store that has not begun to read.
+    /// A store that has not read anything yet.
     pub(crate) fn opening(disk: TestDisk) -> Rig {
         let store = begun(Store::new(limits(), disk.disk(), disk.store_seed()), &disk);
         Rig::with(store, disk, 0, 0)

@@ -1,6 +1,6 @@
-//! Small worlds, exhaustively, on a disk of each format: every sequence of up to three operations,
-//! cut at every write. For each cut, every subset of up to eight of the sectors that the cut can
-//! undo is tried.
+//! Small worlds, exhaustively: every sequence of up to two operations on a disk of each format, and
+//! of up to three in the test part `small-worlds`. Each is cut at every write. For each cut, the
+//! sectors that it can undo are taken in order, and every subset of each eight neighbours is tried.
 //!
 //! Operations follow each other in two ways: requested together, so that one group commits them, or
 //! one after another. Only the last group is cut, because the groups before it are the last groups
@@ -252,9 +252,9 @@ impl World {
     }
 }
 
-/// Calls `visit` with all disks that a power cut may leave of `disk`: every subset of each eight
-/// consecutive sectors is new, with all other sectors old or all other sectors new. Also each
-/// sector is garbage.
+/// Calls `visit` with disks that a power cut may leave of `disk`. For each eight consecutive
+/// sectors, every subset of them is new, with all other sectors old or all other sectors new. In
+/// further disks, one sector is garbage.
 fn for_each_remains(disk: &TestDisk, mut visit: impl FnMut(TestDisk)) {
     let sectors = disk.changing();
     let mut cut = |fate: &dyn Fn(usize) -> CutEffect| {
@@ -372,8 +372,8 @@ fn live_through(format: Format, operations: &[Operation], first: Operation, leng
     worlds
 }
 
-/// Compaction has hundreds of times more worlds than the other operations. The long part tests
-/// them.
+/// Compaction has hundreds of times more worlds than the other operations. The part `small-worlds`
+/// tests them.
 #[test]
 fn small_worlds_of_two_operations_hold() {
     let operations = &OPERATIONS[..5];
