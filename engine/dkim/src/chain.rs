@@ -15,7 +15,7 @@
 //! Choices that the RFC leaves open:
 //! - A chain fails if name servers do not answer for its keys, since the RFC has no result for this
 //!   case (§5.2.1). [`ChainVerdict::is_open`] recognizes such a failure.
-//! - Older message signatures than the newest one are not verified. They would show only which
+//! - Message signatures older than the newest one are not verified. They would show only which
 //!   forwarder changed the message.
 
 use alloc::vec;

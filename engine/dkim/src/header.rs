@@ -79,7 +79,7 @@ impl HeaderIndex {
             + names
     }
 
-    /// The fields with a name, from the top. The name is in lower case.
+    /// The fields with a name, from the top. `name` must be in lower case.
     pub(crate) fn named(&self, name: &[u8]) -> &[usize] {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }

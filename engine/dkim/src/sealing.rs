@@ -38,7 +38,7 @@ impl Sealing {
     /// Begins a set on top of a message's chain with the verdict `found`. `results`: the check
     /// results of the message, as in its `Authentication-Results` field.
     ///
-    /// Errors: the chain is broken, has another verdict, or is full.
+    /// Errors: the chain is broken or full, or does not fit the verdict `found`.
     pub fn begin(
         message: &CompleteMessage,
         found: ChainVerdict,

@@ -151,8 +151,7 @@ impl DkimSignature {
         Ok(())
     }
 
-    /// Whether the signature can be valid at this time, whatever its key is, if it need not cover
-    /// `From`.
+    /// As [`Self::judge`], for a signature that need not cover `From`.
     ///
     /// Errors: the reason why it cannot be valid.
     pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), SignatureReason> {

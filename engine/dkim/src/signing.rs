@@ -105,7 +105,8 @@ pub enum Unsignable {
     NoName,
     /// The key fails to sign.
     KeyFails,
-    /// The chain of the message is broken, has another verdict, or is full.
+    /// The chain of the message is broken or full, or does not fit the verdict that its new set
+    /// would state.
     ChainBroken,
 }
 
@@ -227,8 +228,8 @@ impl CompleteMessage {
         if is_name { Ok(()) } else { Err(Unsignable::NoName) }
     }
 
-    /// Adds to `lines` the signed names and the hash of the body. The result signs the fields with
-    /// these names, and the body.
+    /// Adds to `lines` the signed names and the hash of the body. The signature of the returned
+    /// field will cover the fields with these names, and the body.
     pub(crate) fn prepare_with(
         &self,
         mut lines: FoldedField,

@@ -47,7 +47,8 @@ enum PolicyTag {
     Invalid,
 }
 
-/// The most bytes of a record. Each signature of a message may ask for records again.
+/// The most bytes of a record. Records are read again for each signature of a message, so they must
+/// be small.
 pub(crate) const RECORD_BYTES_MAX: usize = 8 << 10;
 
 /// Whether a text is a record of this version, and not too long.

@@ -8,8 +8,9 @@
 //! Invariants:
 //! - A message waits no longer than the configured time, which includes the wait for its turn and
 //!   the lookup of the filter's host. After that time, the configuration decides about the message.
-//!   If the filter was being asked at that time, it counts as away.
-//! - A filter that is away is not asked, and no message waits for it.
+//!   If the filter was being looked up or asked at that time, it counts as away.
+//! - The filter is not asked about a message that ends while the filter is away, and the message
+//!   does not wait.
 //! - Whatever happens to the session, the memory of the message is released, and the connection is
 //!   ended. Then the next message has its turn.
 

@@ -1,6 +1,6 @@
 //! The client of the content filter that the configuration names. Each core has one, which asks the
-//! filter on one connection for each message. It knows which messages are asked about, which wait
-//! for their turn, and whether the filter answers. The question about one message is a
+//! filter about each message on a separate connection. It knows which messages are asked about,
+//! which wait for their turn, and whether the filter answers. The question about one message is a
 //! [`FilterQuery`].
 //!
 //! Invariants:
@@ -8,9 +8,9 @@
 //!   turn, in their order, but no longer than the configured time.
 //! - The messages of a core take at most the memory that [`Filter::new`] was given, and one message
 //!   at most [`MESSAGE_OCTETS_MAX`].
-//! - If the filter does not answer, the core sends it no question for [`QUIET`]. In this time no
-//!   message waits for the filter. The console shows when the filter stops answering and when it
-//!   answers again, but no line for each message.
+//! - If the filter does not answer, the core asks it about no further message for the time
+//!   [`QUIET`]. A message that ends in this time does not wait for the filter. The console shows
+//!   when the filter stops answering and when it answers again, but no line for each message.
 
 #![no_std]
 #![forbid(unsafe_code)]

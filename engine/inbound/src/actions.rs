@@ -257,9 +257,9 @@ fn sender_refusal(refusal: Refusal) -> SenderRefusal {
     }
 }
 
-/// Writes our trace fields above the message. Writes only the `Received:` field if check results or
-/// signatures will be written above it at the end. For a message that goes to the queue, it also
-/// writes only this field.
+/// Writes our trace fields above the message: `Return-Path:` and `Received:`. `Return-Path:` is
+/// left out in two cases: check results or signatures will be written above the message at its end,
+/// or the message goes to the queue.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &MessageStart<'_>,

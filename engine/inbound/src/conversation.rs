@@ -109,8 +109,7 @@ impl SmtpConversation {
         matches!(self.client.as_deref(), Some(ClientStatus::User(_)))
     }
 
-    /// The session's turn has come: for the decision of its login, or for a signature of its
-    /// message.
+    /// The session's turn has come: decides its login, or takes the next step of its message.
     pub fn resumed(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             login::decide(session, host);
@@ -131,7 +130,8 @@ impl SmtpConversation {
         }
     }
 
-    /// Gives up the wait of a message that has ended, because the machine is about to stop.
+    /// The machine is about to stop: tells the session, and ends the wait of a message that has
+    /// arrived completely.
     pub fn stopping(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             session.stopping(host);
@@ -216,7 +216,7 @@ impl SmtpConversation {
                 let queue_id = host.queue_id();
                 session.message_stored(Ok(queue_id.as_bytes()), host);
             }
-            // This is the only place that acknowledges a message.
+            // Only the arm above acknowledges a message.
             _ => {}
         });
     }

@@ -116,7 +116,7 @@ enum Asks {
     Yes,
     /// The time is over: facts without an answer stay unknown.
     NoMore,
-    /// No name server is configured: no results are written.
+    /// No name server is configured: of the results, only that of SPF is written.
     Nobody,
 }
 

@@ -6,7 +6,8 @@
 //!                   └─ submitted ▸ Signing ─ signatures ────────────┘
 //!                                     └─ the gate ─┘
 //! ```
-//! A submitted message from another author than the account is refused in `Revising`.
+//! If an account submits a message of another author, the message is refused in `Revising`, unless
+//! the account resends it.
 //!
 //! Invariant: each message is committed or given up exactly once, even if the client disconnects in
 //! the meantime.
@@ -119,9 +120,9 @@ pub(super) fn filter_event(
     }
 }
 
-/// Ends a wait of the message when its deadline has passed. A message that waits for buffer space
-/// is refused. If a message waits for answers, the facts without an answer stay unknown. Returns
-/// false if no message waits.
+/// Ends a wait of the message, because its deadline has passed or the machine is about to stop. A
+/// message that waits for buffer space is refused. If a message waits for answers, the facts
+/// without an answer stay unknown. Returns false if no message waits.
 pub(super) fn give_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {

@@ -1,4 +1,5 @@
-//! Rate limits of a session, by the recent actions of its network (`mail::ClientRateLimits`).
+//! Rate limits of a session, by the recent actions of its client's address and network
+//! (`mail::ClientRateLimits`).
 
 use connections::Caller;
 use mail::{ClientRateLimits, RateLimitedAction};

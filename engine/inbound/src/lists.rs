@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a list of `dnsbl` | all recipients except `postmaster` and `abuse` are refused (554 5.7.1) |
 //! | a list of `dnsbl_junk` | the client's mail goes to Junk, with the listing as the reason |
-//! | a list of `dnswl` | neither applies |
+//! | a list of `dnswl` | a listing in the other two kinds of lists has no effect |
 //!
 //! The 554 reply and the reason for Junk name the list. They also have the list's text about the
 //! client (a TXT record), if there is one.
@@ -171,8 +171,8 @@ impl Listings {
         let makes_room = !matches!(known, Err(Unanswered::Busy));
         match known {
             Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
-            // A question that is put off is asked again after the next answer to this client. If no
-            // other question of the client waits for an answer, the lookup stays incomplete.
+            // A question that is put off is asked again after the next answer about this client. If
+            // no other question of the client waits for an answer, the lookup stays incomplete.
             Err(Unanswered::Busy) if matches!(inquiry, ListQuery::Whether(_)) => {
                 self.put_off.push(inquiry);
                 self.is_limited |= self.asked.is_empty();

@@ -8,8 +8,8 @@
 //!
 //! A message that goes out again is not checked here (DMARC, lists, filter): the next server checks
 //! it. So all recipients of a message from a client without a login are accounts, or all go out
-//! again. A recipient of the other kind is refused with 452, and the client sends it a separate
-//! message.
+//! again. A recipient of the other kind is refused with 452, so that the client names it in another
+//! transaction.
 
 use alloc::boxed::Box;
 

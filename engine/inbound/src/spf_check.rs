@@ -1,10 +1,10 @@
 //! The SPF check of an external sender, before the message begins: whether the domain of the
 //! reverse path authorizes the client to send for it (crate `spf`).
 //!
-//! DATA, or the first BDAT, waits for the check. So a connection has at most one question to name
-//! servers under way, and none before the client has named a local recipient. The result goes into
-//! the trace, and is used by the check of the message (`dmarc_check`). No message is refused for
-//! the SPF result alone.
+//! DATA, or the first BDAT, waits for the check. With greylisting, RCPT waits for it too. The check
+//! asks name servers one question at a time, and none before the client has named a local
+//! recipient. The result goes into the trace, and is used by the check of the message
+//! (`dmarc_check`). No message is refused for the SPF result alone.
 //!
 //! Invariants:
 //! - Mail waits at most [`PATIENCE`] for name servers. After that time, or if a limit of ours was

@@ -89,7 +89,7 @@ impl Hasher {
 
     /// The PHC string of `password`.
     ///
-    /// Errors: [`HashError::TooCostly`] for a password of more than 4 GiB.
+    /// Errors: [`HashError::Syntax`] for a password of more than 4 GiB.
     pub fn hash(&mut self, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, HashError> {
         let params = Params::new(MEMORY_KIB, PASSES, 1, None).map_err(|_| HashError::TooCostly)?;
         let salt = Salt::new(&salt).map_err(|_| HashError::Syntax)?;

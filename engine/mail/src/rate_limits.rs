@@ -5,8 +5,9 @@
 //!
 //! - One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address. A network is a /24
 //!   or a /48, and its limits are [`NETWORK_SHARE`] times those of an address.
-//! - Each limit is a token bucket with a burst of one minute's allowance. So in one minute, an
-//!   address never does more than twice its limit.
+//! - Each limit on actions is a token bucket with a burst of one period's allowance: of a minute,
+//!   or of an hour for unknown recipients. So in one period, an address never does more than twice
+//!   its limit.
 //! - With several cores, an action on one core counts on all. A core reports actions to the other
 //!   cores in batches, so reports cost little. A batch is the limit of an address or network,
 //!   divided by [`UNREPORTED_DIVISOR`] and by the number of cores. So at most the limit divided by
@@ -103,8 +104,8 @@ struct ClientEntry {
     key: u64,
     /// Open connections of each kind.
     connections: [u32; CONNECTION_KINDS],
-    /// For each action, the time when its bucket is full again. The action is allowed if this time
-    /// is less than a whole period in the future.
+    /// For each action, the time when its bucket is full again. The action is allowed if it would
+    /// move this time to at most a whole period in the future.
     paid_at: [Instant; ACTIONS],
     /// For each action, how often it was done on this core and not reported to the other cores.
     unreported: [u16; ACTIONS],
@@ -184,8 +185,8 @@ impl ClientRateLimits {
         }
     }
 
-    /// A connection from `address` is opened. Returns false if there are too many. In this case it
-    /// is not counted as open.
+    /// A connection from `address` is opened. Returns false if the address or its network has too
+    /// many open or new connections. In this case the connection is not counted as open.
     #[must_use]
     pub fn arrives(&mut self, kind: ConnectionKind, address: IpAddr, now: Instant) -> bool {
         let most = u64::from(match kind {

@@ -1,8 +1,9 @@
 //! The text of an HTML page, without markup. The result is shown as text and never as HTML again,
 //! so nothing here has to be secure.
 //!
-//! Invariants: each character is examined once, and only the beginning of a tag's or an entity's
-//! name is kept. The text of [`text_of_html`] is at most four times as long as the HTML.
+//! Invariants: each character is examined a bounded number of times, and only the beginning of a
+//! tag's or an entity's name is kept. The text of [`text_of_html`] is at most four times as long as
+//! the HTML.
 
 use alloc::string::String;
 

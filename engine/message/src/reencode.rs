@@ -4,7 +4,7 @@
 //! base64 for all other parts. Long lines of base64 are cut, and long lines of a header are folded.
 //! A signature of the message is no longer valid afterwards.
 //!
-//! Unchanged are:
+//! These parts stay unchanged:
 //! - a part with signed or encrypted content (`multipart/signed` and `multipart/encrypted`), with
 //!   all parts in it: its signature covers the encoded bytes;
 //! - parts of the types `message/…` and `multipart/…` themselves, which must not be encoded (RFC
@@ -18,7 +18,8 @@
 //! Invariants:
 //! - The output does not depend on how the message is cut into pieces.
 //! - Memory holds a line of a header, or the beginning of a line of a body. A line of a header that
-//!   is longer than [`HEADER_LINE_BYTES_MAX`] is not folded.
+//!   is longer than [`HEADER_LINE_BYTES_MAX`] is folded in pieces, and may stay too long where two
+//!   pieces meet.
 //!
 //! Implements: RFC 2045 sections 6.7 and 6.8, RFC 2046 section 5.1, RFC 5322 sections 2.1.1 and
 //! 2.2.3, RFC 6152 section 3.
@@ -32,7 +33,7 @@ use writers::{BodyWriter, write_folded};
 
 /// The longest line of a message, without its line end (RFC 5322 section 2.1.1).
 pub(crate) const LINE_BYTES_MAX: usize = 998;
-/// The longest line of a header that is folded.
+/// The longest line of a header that is held as a whole.
 const HEADER_LINE_BYTES_MAX: usize = 128 * 1024;
 /// The most bytes of a body's line that are held until the line ends.
 const BODY_LINE_BYTES_HELD: usize = 4096;

@@ -4,9 +4,9 @@
 //!   sends them: only this server may write its results (RFC 8601 section 5).
 //! - `Return-Path:` fields are removed: the server that delivers a message writes it (RFC 5321
 //!   section 4.4).
-//! - From hosts outside our networks, fields that only this server writes are removed:
-//!   `X-Barepost-*`, `Delivered-To:`, and fields that a reader could take for its own
-//!   `Authentication-Results:`, with a dot after the name or in an encoding.
+//! - From hosts outside our networks, `X-Barepost-*` and `Delivered-To:` fields are removed, which
+//!   only this server writes. `Authentication-Results:` fields are removed too if a reader could
+//!   take the server name in them for ours, such as our name with a dot after it.
 //! - From a message that an account submits (RFC 6409 section 8), `Bcc:` is removed. A line of a
 //!   mailbox file above the header (`From ada@…`) is removed too. Missing `From:`, `Date:` and
 //!   `Message-ID:` fields are added. If a text begins without the empty line before it, that line

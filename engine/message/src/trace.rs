@@ -179,7 +179,7 @@ impl<'a> AuthResultsWriter<'a> {
         findings
     }
 
-    /// Reserves this many bytes until the next call.
+    /// Reserves this many bytes for later texts. The next call replaces the number.
     pub fn keep(&mut self, bytes: usize) {
         self.kept = bytes + LINE_END.len();
     }

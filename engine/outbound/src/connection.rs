@@ -19,8 +19,8 @@
 //!   message twice.
 //! - While the connection is kept for another message, the client has no message, and the attempt
 //!   has taken the outcomes of the earlier message.
-//! - The connection carries at most [`MESSAGES_MAX`] messages. No message begins on it after
-//!   [`KEPT_LONGEST`].
+//! - The connection carries at most [`MESSAGES_MAX`] messages. It is not kept for another message
+//!   once it is older than [`KEPT_LONGEST`].
 //! - A wait for the peer is no longer than RFC 5321 section 4.5.3.2 requires. All waits together
 //!   are no longer than [`CONVERSATION`].
 //!
@@ -58,7 +58,7 @@ const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
 /// The most messages on one connection.
 const MESSAGES_MAX: u32 = 100;
 
-/// No message begins on a connection that is older than this.
+/// A connection that is older than this is not kept for another message.
 const KEPT_LONGEST: Micros = Micros::from_secs(300);
 
 /// The longest time that a connection may wait for its next message.

@@ -370,7 +370,8 @@ impl DeliveryAttempt {
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// Whether to repeat the request after a later answer. A refused delivery begins anew instead.
+    /// As `must_repeat`, for a refusal that arrives later, as the answer to the request. A refused
+    /// delivery begins anew instead.
     fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }
@@ -397,7 +398,7 @@ impl DeliveryAttempt {
             }
             (Stage::Converse, _) => self.body_unreadable(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
-            // The disk may read the message later, and its body could not be sent now.
+            // The disk may be able to read the message later. Now not even its body could be sent.
             (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != NextTry::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }

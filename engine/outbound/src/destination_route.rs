@@ -4,9 +4,8 @@
 //! same smarthost share one destination.
 //!
 //! The hosts are called in turn. The next host is called if a host has no open port, is silent, or
-//! refuses before a recipient was named (RFC 5321 section 5.1). Otherwise the host's replies are
-//! the result. If TLS with a host fails, and no policy demands TLS, the host is called once more
-//! without TLS.
+//! refuses before MAIL (RFC 5321 section 5.1). Otherwise the host's replies are the result. If TLS
+//! with a host fails, and no policy demands TLS, the host is called once more without TLS.
 //!
 //! Invariant: a refusal that is about one host is not final for a recipient if another host could
 //! not be asked.
@@ -264,8 +263,7 @@ impl DestinationRoute {
             condition == Readability::Damaged && is_given_up(outcome)
         };
         let (damaged, outcomes): (Outcomes, Outcomes) = outcomes.into_iter().partition(is_damaged);
-        // A reply before a recipient was named is about the host. The next host may give another
-        // reply.
+        // A reply before MAIL is about the host. The next host may give another reply.
         let is_of_host = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
             DeliveryOutcome::Later(reason) | DeliveryOutcome::Never(reason) => {
                 reason.stage < SmtpStage::Sender

@@ -1,4 +1,4 @@
-//! Why a recipient does not get a message.
+//! Why a recipient does not get a message, or does not have it yet.
 
 use alloc::string::{String, ToString};
 
@@ -6,7 +6,7 @@ use dns::Name;
 use relay::route::Unroutable;
 use relay::{Cause, DeliveryFailure, Enhanced, Reply};
 
-/// Why a recipient does not get a message.
+/// Why a recipient does not get a message, or does not have it yet.
 #[derive(Clone, Debug)]
 pub(super) enum FailureReason {
     /// The recipient's host has refused the message, or did not reply. The second value is the name

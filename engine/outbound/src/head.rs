@@ -1,7 +1,7 @@
 //! The head of an entry, above the message: its signatures, a line that marks a message with long
 //! lines, then its envelope.
 //!
-//! Both are read from the entry's beginning, which may arrive in parts of any size. The store
+//! All three are read from the entry's beginning, which may arrive in parts of any size. The store
 //! appends the signatures last, so they may cross the boundary of a chunk. The envelope begins in a
 //! new part after the signatures (`store::PartialMessage`).
 //!

@@ -4,11 +4,11 @@
 //!
 //! Invariants:
 //! - An entry has one state. Entries that wait for a time are also in `waiting`, ordered by that
-//!   time. No other entry is in `waiting`.
+//!   time. So are reported entries, which are due at once. No other entry is in `waiting`.
 //! - The entries of a page, and the entries after an entry, are found without a scan of all
 //!   entries.
-//! - An entry that replaces another has come at the time of that other one, so its message gets no
-//!   second lifetime.
+//! - An entry that replaces another counts as having arrived when the replaced entry did. So its
+//!   message gets no second lifetime.
 //! - The last results of at most [`WORDS_MAX`] entries are remembered. A domain is stored as a
 //!   keyed hash of its name.
 
@@ -60,7 +60,8 @@ pub(super) enum State {
     /// An administrator holds the entry.
     Held,
     /// No attempt may begin with the entry: it is new, an administrator's change is on its way to
-    /// the disk, or another entry's report that names its recipients is being stored.
+    /// the disk, or another entry's attempt is storing a report that names recipients of this
+    /// entry.
     Claimed,
     /// A report about the entry is stored. The entry is due, and its recipients are to be marked.
     Reported,
@@ -162,8 +163,8 @@ impl QueueIndex {
         }
     }
 
-    /// Adds an entry with this date that has come in this life. If it replaces another, it counts
-    /// as having come with that one.
+    /// Adds an entry with this date that arrived in this life. If it replaces another entry, it
+    /// counts as having arrived when that entry did.
     pub(super) fn arrived(&mut self, place: Place, date: UnixTime, now: Instant) {
         self.found(place, State::Waits(Instant::START));
         let replaced = self.replaced_by(place, date);
@@ -181,8 +182,8 @@ impl QueueIndex {
         }
     }
 
-    /// The entry that a new entry with this date replaces. Dates have seconds, so it may be another
-    /// one of the same second, which is as old.
+    /// The entry that a new entry with this date replaces. Dates are in whole seconds, so the
+    /// result may be another replaced entry of the same second. That entry is as old.
     fn replaced_by(&self, (account, _): Place, date: UnixTime) -> Option<EntryStatus> {
         let range = (account, date, Uid(0))..=(account, date, Uid(u32::MAX));
         let (_, _, uid) = self.replaced.range(range).next()?;
@@ -253,8 +254,8 @@ impl QueueIndex {
         }
     }
 
-    /// The time until which the report of a delay waits for other entries of the message: `due`, or
-    /// an earlier time at which it began to wait.
+    /// The time until which the report of a delay waits for other entries of the message: the `due`
+    /// of the first call for the entry.
     pub(super) fn delay_report_due(&mut self, place: Place, due: Instant) -> Instant {
         let status = self.entries.get_mut(&place);
         status.map_or(due, |status| *status.delay_report_due.get_or_insert(due))
@@ -291,8 +292,8 @@ impl QueueIndex {
         near.chain(self.message(place)).collect()
     }
 
-    /// Whether another entry of the message with an entry at `place` may be about to be tried. The
-    /// message of an entry that was not read is unknown.
+    /// Whether another entry of the message with an entry at `place` may be about to be tried. An
+    /// entry that was not read may belong to any message.
     pub(super) fn has_untried(&self, message: MessageMark, place: Place, now: Instant) -> bool {
         let is_untried = |state| match state {
             State::UnderWay | State::Behind => true,

@@ -1,12 +1,12 @@
-//! One report for all recipients of a message that have the same fate.
+//! One report for all recipients of a message with the same result.
 //!
-//! The recipients of a message are in several entries of the outbox, one for each domain and eight
-//! recipients. An entry with failed recipients waits for a short time until the other entries of
-//! the message have been tried. Then the attempt of one entry *joins* the others: it writes the
-//! report about the failed recipients of all of them. A report of a delay joins all entries of the
-//! message that wait too. If this machine has no space for the message, its report is due at once,
-//! and joins only the entries that wait for space. A report of success names the recipients of one
-//! entry. They usually succeed together, and no other entry is waited for.
+//! An entry of the outbox is for at most eight recipients of one domain. So a message may have
+//! several entries. An entry with failed recipients waits for a short time until the other entries
+//! of the message have been tried. Then the attempt of one entry *joins* the others: it writes the
+//! report about the failed recipients of all of them. A report of a delay joins all other entries
+//! of the message that wait. If this machine has no space for the message, its report is due at
+//! once, and joins only the entries that wait for space. A report of success names the recipients
+//! of one entry. They usually succeed together, and no other entry is waited for.
 //!
 //! ```text
 //!   entry A: tried, bob fails ──▸ waits ────────────────────────────▸ is marked, removed
@@ -18,7 +18,7 @@
 //!
 //! Invariants:
 //! - Failures that wait are only in memory, and their recipients are not marked. If the power
-//!   fails, they are tried again.
+//!   fails, these recipients are tried again.
 //! - A failure or success report has an origin for each recipient that it names, in the recipient's
 //!   own entry (`arrivals`). A delay report has one for each entry. The store notes all these
 //!   origins together with the report. An attempt that finds the note of a recipient marks the
@@ -107,8 +107,8 @@ pub(super) fn take_up(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '
     take_waiting(entry, round, cx);
 }
 
-/// Takes the failures of an entry that wait, so that they are reported with further ones. They wait
-/// since an earlier attempt, or since an earlier step of this one.
+/// Takes the waiting failures of an entry, so that they are reported with further ones. They have
+/// waited since an earlier attempt, or since an earlier step of this attempt.
 fn take_waiting(entry: &Entry, round: &mut Round, cx: &mut AttemptCx<'_, '_>) {
     let Some(mark) = entry.mark() else { return };
     if let Some((failed, due)) = cx.queue.failures.take(mark, cx.place) {
@@ -143,7 +143,7 @@ pub(super) fn next_step(
     let now = cx.parts.turn.now;
     let due = round.failures_due().unwrap_or(now + PATIENCE);
     let is_due = due <= now || cx.queue.failures.is_due(mark, now);
-    // The other recipients of an entry that is replaced are tried in the new entry.
+    // An entry that is to be replaced does not wait: the new entry has its other recipients.
     if !is_due
         && !round.has_to_rewrite()
         && cx.queue.index.has_untried(mark, cx.place, now)

@@ -30,13 +30,14 @@
 //! | `policy_fetch` | fetches the MTA-STS policy of a domain |
 //! | `smarthosts` | the smarthosts of the configuration |
 //! | `connection` | the connection to a host, for one message or more |
-//! | `tls_statistics` | how often TLS succeeded, and why it did not |
+//! | `tls_statistics` | how often TLS succeeded, and why it failed |
 //! | `calls` | the connections of this core, and the destinations that are down |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
 //! | `context` | the parts of a core that outgoing mail uses, and its configuration |
 //! | `index` | the state of each entry |
 //! | `administration` | the requests of administrators |
+//! | `questions` | the questions of administrators, and the replies |
 //! | `administration/change` | a change of entries: hold, release, retry, return, delete |
 //! | `listing` | the state of an entry on the administrators' page |
 //! | `waiting` | the order of waiting entries |
@@ -44,7 +45,8 @@
 //! Invariants:
 //! - An entry waits, or one delivery attempt has it, but never both. A core has at most
 //!   [`shares::ATTEMPTS_MAX`] attempts under way, and each attempt has at most one connection.
-//! - No account has more attempts than the number of places that are free (`shares`).
+//! - An account begins another attempt only if it has fewer attempts than there are free places
+//!   (`shares`).
 //! - A connection belongs to one attempt. The attempt that uses the connection next gets a new
 //!   frame, so it never receives an answer that the earlier attempt asked for.
 //! - No attempt is made at a destination that is down. A slow destination gets few attempts at a
@@ -194,7 +196,7 @@ impl Outbound {
         self.queue.has_unannounced_work() || self.administration.has_requests_to_continue()
     }
 
-    /// The number of entries that administrators see: all that wait to leave.
+    /// The number of entries that administrators see: all that this core has found in its outboxes.
     pub fn entries(&self) -> usize {
         self.queue.index.count()
     }

@@ -53,8 +53,8 @@ pub(super) fn open(
 }
 
 /// The part of a header that all entries of a message share, and no other message of the account
-/// has: the first field. That is the trace field of a submitted message, also after the message was
-/// written anew, and the date of a webmail message.
+/// has: the first field. For a submitted message this is the trace field, even after the message
+/// was written anew. For a webmail message it is the date.
 pub(super) fn identity(header: &[u8]) -> &[u8] {
     let mut ends = memchr::memmem::find_iter(header, b"\r\n").map(|end| end + 2);
     let end = ends.find(|end| !matches!(header.get(*end), Some(b' ' | b'\t')));

@@ -84,7 +84,8 @@ pub enum QueueQuery {
 /// The reply of a core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueReply {
-    /// The entries of a page, and the TLS statistics.
+    /// The entries of a page, and one more if another page follows; the numbers of entries; and the
+    /// TLS statistics.
     Lines(Vec<QueueLine>, QueueCounts, Vec<TlsCount>),
     /// The result of an action.
     Handled(Handled),

@@ -5,8 +5,8 @@
 //! envelope is not sent. For other servers the message begins with its signatures.
 //!
 //! Invariants:
-//! - The reader requests one part at a time. A part that is no longer wanted still arrives, and
-//!   wakes no attempt.
+//! - The reader requests one part at a time. A part that is no longer wanted still arrives. It
+//!   wakes the attempt only if another part is wanted by then.
 //! - Until the entry is opened, the parts that arrive are its beginning. Afterwards each part is
 //!   the next of the message.
 

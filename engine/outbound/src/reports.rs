@@ -36,7 +36,8 @@ const RETURNED_OCTETS_MAX: u32 = 1 << 20;
 /// The status for a message that was relayed to a host that sends no reports (RFC 3886).
 const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 
-/// The status for a recipient of a joined entry that is delayed. Only the reason is remembered.
+/// The status for a recipient of a joined entry that is delayed. The index remembers only the
+/// reason, as text.
 const DELAYED: Enhanced = Enhanced { class: 4, subject: 0, detail: 0 };
 
 /// The status for a message that was delivered.

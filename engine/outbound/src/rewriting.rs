@@ -8,8 +8,9 @@
 //! into the same outbox. The new entry is sent like any other. An 8-bit message is replaced when a
 //! host turns out not to support 8BITMIME. Local recipients get the message as it came.
 //!
-//! Only messages of our own users are written anew, never forwarded ones: those that this server
-//! has signed, or marked when they were submitted. A message that an account resends is not marked.
+//! Only messages of our own users are written anew: messages that this server has signed, or has
+//! marked when they were submitted. A forwarded message is never written anew. A message that an
+//! account resends is not marked.
 //!
 //! Invariants:
 //! - The replacement is a local delivery with an origin (`arrivals`). When it is durable, all

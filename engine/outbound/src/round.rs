@@ -132,7 +132,7 @@ impl Round {
         self.wait_until(due);
     }
 
-    /// Records that a report waits until `due`.
+    /// Records that a report waits until `due`. If several reports wait, the earliest time counts.
     pub(super) fn wait_until(&mut self, due: Instant) {
         self.report_due = Some(self.report_due.map_or(due, |earlier| earlier.min(due)));
     }
@@ -152,7 +152,7 @@ impl Round {
         self.report_due
     }
 
-    /// The bits of `recipients` that have not failed.
+    /// The bits of `recipients` without the failed recipients that wait to be reported.
     pub(super) fn not_failed(&self, recipients: u16) -> u16 {
         recipients & !self.waiting_failures
     }
@@ -193,7 +193,7 @@ impl Round {
         &self.joined
     }
 
-    /// Takes these entries.
+    /// Takes the other entries of the message that the report under way is about.
     pub(super) fn take_joined(&mut self) -> Vec<JoinedEntry> {
         core::mem::take(&mut self.joined)
     }
@@ -214,12 +214,12 @@ impl Round {
         self.succeeded = recipients;
     }
 
-    /// The bits of these recipients.
+    /// The bits of the recipients that the success report under way names.
     pub(super) fn succeeded(&self) -> u16 {
         self.succeeded
     }
 
-    /// Defers these recipients, and the report about them, to a later round.
+    /// Defers the recipients of the success report, and that report, to a later round.
     pub(super) fn defer_succeeded(&mut self) {
         self.defer |= core::mem::take(&mut self.succeeded);
     }
@@ -260,7 +260,7 @@ impl Round {
         &self.failed
     }
 
-    /// The bits of these recipients.
+    /// The bits of the recipients that do not get the message.
     pub(super) fn failed_bits(&self) -> Vec<u8> {
         self.failed.iter().map(|(bit, _)| *bit).collect()
     }

@@ -17,8 +17,8 @@ pub(super) const ATTEMPTS_MAX: usize = 32;
 pub(super) struct Shares {
     /// The account of each attempt.
     taken: Vec<AccountId>,
-    /// The account of the attempt that is acting. The attempt may be about to end, so it counts as
-    /// free for its own account.
+    /// The account of the attempt that is acting. The attempt may be about to end, so it does not
+    /// count among the attempts of its account.
     acting: Option<AccountId>,
 }
 

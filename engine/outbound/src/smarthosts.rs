@@ -2,8 +2,7 @@
 //!
 //! A message is sent to a smarthost in the same way as to any other host, with four differences:
 //! - If the smarthost cannot be reached, the smarthost is down, not each domain that uses it.
-//! - A refusal before the smarthost has seen a message is never final: the operator may correct the
-//!   cause.
+//! - A refusal before MAIL is never final: the operator may correct the cause.
 //! - We log in if the configuration says so.
 //! - The configured TLS is mandatory: nothing is sent without it. A password makes TLS mandatory
 //!   too, unless `tls` is `none`. With a password and TLS, the certificate has to be valid for the
@@ -68,7 +67,7 @@ fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
     MailHost { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
 }
 
-/// Makes an outcome at a smarthost temporary, if the smarthost refused before it saw the message.
+/// Makes an outcome at a smarthost temporary, if the smarthost refused before MAIL.
 pub(super) fn mendable(outcome: DeliveryOutcome) -> DeliveryOutcome {
     match outcome {
         DeliveryOutcome::Never(reason) if reason.stage <= SmtpStage::Login => {

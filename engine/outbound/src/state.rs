@@ -317,8 +317,9 @@ impl Queue {
         if has_tried_none {
             self.let_others_try();
         }
-        // The reports of these messages may have waited for the entry: until it was read, it could
-        // be one of theirs. So each of them may begin now.
+        // A report waits for each entry that may belong to its message. An entry that was not read
+        // may belong to any message. So the reports of these messages may have waited for this
+        // entry, and may begin now.
         for message in messages {
             self.let_report_begin(message, now);
         }
@@ -344,7 +345,7 @@ impl Queue {
         self.index.gone(place);
     }
 
-    /// Drops the failures of an entry that wait, because the entry is removed, or an administrator
+    /// Drops the waiting failures of an entry, because the entry is removed, or an administrator
     /// changes it.
     pub(super) fn forget_failures(&mut self, place: Place) {
         if let Some(message) = self.index.message(place) {

@@ -1,5 +1,5 @@
-//! TLS statistics: how often TLS succeeded with the hosts that accept mail, and why it did not.
-//! Administrators see them with the queue.
+//! TLS statistics: how often TLS succeeded with the hosts that accept mail, and why it failed
+//! otherwise. Administrators see them with the queue.
 //!
 //! A connection counts once, when its first message is over, if the conversation has reached the
 //! point where TLS begins. If TLS fails, the second connection in plaintext is not counted. A host

@@ -12,8 +12,8 @@
 //! after the message that is being sent on it.
 //!
 //! Invariants:
-//! - A destination has at most [`Limits::connections`] connections, over all cores. After a failure
-//!   it has at most one: the trial.
+//! - A destination has at most [`Limits::connections`] connections, over all cores. After a
+//!   failure, a connection is granted only if the destination has none: the trial.
 //! - A core waits only for a destination that has connections, and only until one of them ends.
 //!   Each core has at most one waiting attempt for a destination.
 //! - When a connection ends, the waiting core with the fewest connections gets its place. If
@@ -25,7 +25,7 @@
 //!   with the earliest end of its back-off is forgotten first. Forgetting it costs at most one
 //!   useless attempt. Destinations with connections stay: the number of delivery attempts bounds
 //!   their number.
-//! - A destination without connections and failures has no entry.
+//! - A destination has an entry only while it has connections or failures.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -72,7 +72,7 @@ pub enum DestinationMessage<W> {
     /// The delayed reply to a core's question about this destination.
     Leave(CoreId, u64, W, Leave),
     /// The number of connections to this destination that this core may keep for further messages,
-    /// because others wait for one.
+    /// because other cores wait for a connection.
     Keeps(CoreId, u64, u16),
 }
 

@@ -160,7 +160,7 @@ impl Speaker for FilterQuestion {
 }
 
 impl fmt::Debug for FilterQuestion {
-    /// Omits the message, and the password, so that no log holds it.
+    /// Omits the message and the password, so that no log holds them.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Question")
             .field("sent", &self.sent)

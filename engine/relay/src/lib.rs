@@ -1,8 +1,8 @@
 //! Outgoing mail: a message for another server, from the queue to the host that accepts it.
 //!
 //! A [`SmtpClient`] is the outgoing end of one SMTP connection. The caller gives it the peer's
-//! bytes, and sends the bytes that it keeps. It does not know TCP, name servers, the store or the
-//! clock, so a test reads like a conversation. The queue uses the other parts:
+//! bytes, and sends its output. The client does not know TCP, name servers, the store or the clock,
+//! so a test reads like a conversation. The queue uses the other parts:
 //! - [`route`]: the hosts for a message;
 //! - [`schedule`]: when a message is tried again;
 //! - [`sts`], [`Fetch`] and [`policies`]: the policy of a domain about its hosts (MTA-STS), how it
@@ -17,8 +17,9 @@
 //!   HTTP request, as the fetch of a policy is.
 //!
 //! The outcome for a recipient is one of three (RFC 5321 section 4.2.1). Delivered: the message got
-//! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
-//! outcome is unknown, mostly because the connection was lost.
+//! a `2yz`. Never: a command on which the recipient depends got a `5yz`, and another try would not
+//! help. Later: a command got a `4yz`, or the outcome is unknown, mostly because the connection was
+//! lost.
 //!
 //! SMTP has one case in which a message is delivered twice (RFC 5321 section 4.5.3.2.6, RFC 1047).
 //! A peer that has the whole message gets it again if its `250` does not reach us, or if the

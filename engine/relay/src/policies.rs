@@ -9,7 +9,7 @@
 //! - A known policy applies until it expires or another version was fetched. What the domain
 //!   announces, and whether its web server can be reached, does not matter. So an attacker can only
 //!   prevent the first fetch.
-//! - After a failed fetch, the server is not asked for [`PAUSE`].
+//! - After a failed fetch, no other fetch is made for the time [`PAUSE`].
 //! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. An expired
 //!   policy is evicted first, then the policy with the fewest connections. The policy that was just
 //!   stored is never evicted. Connections are counted up to [`USES_MAX`]. Among policies with equal

@@ -3,8 +3,8 @@
 /// The number of characters in a queue id.
 const QUEUE_ID_BYTES: usize = 16;
 
-/// A source of ids. It gives each id only once after the machine has started. Most likely no id was
-/// given before that time either.
+/// A source of ids. It gives each id at most once in a life of the machine. Most likely an earlier
+/// life has not given the id either.
 #[derive(Debug)]
 pub struct QueueIds {
     next: u64,

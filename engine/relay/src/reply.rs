@@ -5,8 +5,8 @@
 //! - The memory for a reply is bounded, whatever the peer sends: [`TEXT_BYTES_MAX`], and
 //!   [`LINE_KEPT_BYTES`] of the line that is being read.
 //! - A reply's text has no control characters, so it stays on one line of a report or a page. The
-//!   charset of text that is not UTF-8 is guessed. A header field escapes what is not ASCII
-//!   (`report`).
+//!   charset of text that is not UTF-8 is guessed. In header fields, other characters than ASCII
+//!   are escaped (`report`).
 //!
 //! Implements: RFC 5321 sections 4.2 and 4.5.3.1.5, RFC 2034 section 4, RFC 3463 section 2, RFC
 //! 6531 section 3.7.4.2 (UTF-8 in replies).

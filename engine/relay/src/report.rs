@@ -109,7 +109,7 @@ pub struct Report<'a> {
     pub envelope_id: Option<&'a str>,
     /// The recipients that the report is about.
     pub recipients: &'a [RecipientReport<'a>],
-    /// The header of the message, or its beginning: the message from its first field on. The bytes
+    /// The message from its first field on. It may end within the header or after it. The bytes
     /// after the header are ignored.
     pub header: &'a [u8],
     /// The part of the message that is returned.

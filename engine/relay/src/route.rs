@@ -77,7 +77,7 @@ pub enum Families {
 /// An address to be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hop {
-    /// The host. `None`: the address was a literal in brackets.
+    /// The host. `None`: the target of the message is an address.
     pub host: Option<Name>,
     /// Its address.
     pub address: IpAddr,
@@ -111,7 +111,7 @@ pub enum Unroutable {
     NoDomain,
     /// The domain accepts no mail (RFC 7505).
     TakesNoMail,
-    /// None of the domain's mail hosts has an address, or one that we can reach.
+    /// None of the domain's mail hosts has an address that we can reach.
     NoAddress,
     /// The domain's mail hosts have no public address ([`is_public`]).
     Private,
@@ -120,7 +120,7 @@ pub enum Unroutable {
     /// The domain's policy allows none of its mail hosts (RFC 8461): an attacker may have named
     /// them.
     Forbidden,
-    /// The smarthost has no address, or none that we can reach. The message is tried later.
+    /// The smarthost has no address that we can reach. The message is tried later.
     NoSmarthost,
 }
 

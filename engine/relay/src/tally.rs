@@ -1,5 +1,5 @@
 //! TLS statistics: how often TLS succeeded with the hosts that accept a domain's mail, and why it
-//! did not. The numbers are kept by domain and day, for today and yesterday.
+//! failed otherwise. The numbers are kept by domain and day, for today and yesterday.
 //!
 //! A TLS-RPT report to the domain (SMTP TLS Reporting) would have the same numbers. This server
 //! sends no such reports. The operator reads the numbers.

@@ -19,7 +19,8 @@ pub trait Actions: sasl::Host {
 
     /// Queues a reply. The session handles a command only while there is space for
     /// [`crate::REPLY_BYTES_MAX`]. Two kinds of reply do not wait for space: the reply to a
-    /// complete message, and the 421 of a session that ends. Both have less than 128 bytes.
+    /// complete message, which has at most 512 bytes, and the 421 of a session that ends, which has
+    /// less than 128.
     fn reply(&mut self, bytes: &[u8]);
 
     /// The server's name, at most 255 bytes.
@@ -101,11 +102,11 @@ pub struct SmtpSettings {
     /// announces it. The next recipient is refused with 452, so that the client sends the rest in
     /// another transaction.
     pub recipients_max: u16,
-    /// The most invalid or misplaced commands since the last accepted message. One more ends the
-    /// session with 421.
+    /// The most invalid or misplaced commands since the last accepted message or login. One more
+    /// ends the session with 421.
     pub faults_max: u8,
-    /// The most commands other than MAIL and RCPT since the last accepted message, from a client
-    /// that has not logged in. One more ends the session with 421.
+    /// The most valid commands other than MAIL, RCPT, BDAT and QUIT since the last accepted
+    /// message. One more ends the session with 421, unless the client has logged in.
     pub idle_commands_max: u8,
     /// The most refused recipients of a session. One more ends the session with 421.
     pub refused_recipients_max: u8,
@@ -114,7 +115,8 @@ pub struct SmtpSettings {
     /// The limit for holding messages, which EHLO announces (RFC 4865). `None`: no message is held,
     /// and MAIL with a hold is refused.
     pub holds: Option<Holds>,
-    /// The state of TLS. EHLO announces STARTTLS while it is available.
+    /// The state of TLS. EHLO announces STARTTLS in the states [`SmtpTls::Offered`] and
+    /// [`SmtpTls::Busy`].
     pub tls: SmtpTls,
     /// The policy for logins. EHLO announces AUTH while a login is possible.
     pub login: LoginPolicy,
@@ -126,7 +128,7 @@ pub struct SmtpSettings {
 
 /// The treatment of a client that does not wait for a required reply (RFC 2920 section 3.1). A
 /// client must wait for the reply to EHLO or HELO, which says whether pipelining is possible. It
-/// must also wait for every reply after HELO, and for the 354 after DATA.
+/// must also wait for the 354 after DATA and, unless it has sent EHLO, for every other reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Haste {
     /// The session continues.

@@ -2,7 +2,7 @@
 //!
 //! The parser is more lenient than the grammar where real clients need it. White space may follow
 //! `MAIL FROM:` and `RCPT TO:`, and stand before the CRLF, as RFC 5321 section 4.1.1 asks. EHLO and
-//! HELO may have any name. `path.rs` says what paths may be.
+//! HELO may have any name. `path.rs` says which paths are accepted.
 //!
 //! Implements: RFC 5321 sections 4.1.1 and 4.2.4, RFC 3030 section 2 (BDAT), RFC 3207 section 4
 //! (STARTTLS), RFC 4954 section 4 (AUTH).

@@ -15,8 +15,9 @@
 //! Invariants:
 //! - The concatenated content, and the position of the end, do not depend on how the bytes are cut
 //!   into pieces.
-//! - No byte is held back. A CR is passed on at once, because it is content whatever byte follows.
-//!   A dot at a line's start is never content.
+//! - No byte is held back. A CR is passed on before the next byte is known, since the message is
+//!   refused if that byte is not an LF. Only a CR after a removed dot is dropped. After DATA, a dot
+//!   at a line's start is never content.
 //! - The end of data is found only at CRLF.CRLF, or at .CRLF before any content. Bare line ends do
 //!   not change that.
 //!

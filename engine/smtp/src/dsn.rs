@@ -2,8 +2,9 @@
 //! parameters of MAIL and RCPT.
 //!
 //! Invariants:
-//! - A parsed value is written as ASCII without spaces. Its length is at most
-//!   [`ENVELOPE_ID_BYTES_MAX`] or [`ORIGINAL_BYTES_MAX`].
+//! - A parsed value is written as ASCII without spaces. An original recipient has at most
+//!   [`ORIGINAL_BYTES_MAX`] bytes. An identifier has at most [`ENVELOPE_ID_BYTES_MAX`], and two
+//!   more if it ends in a comma.
 //! - Only valid xtext for printable characters is accepted.
 //!
 //! Implements: RFC 3461 sections 4 and 4.1 to 4.4, RFC 6533 section 3 (the type `utf-8`).

@@ -11,8 +11,8 @@
 //!   servers take for a line end are refused, except that a bare LF in a chunk of BDAT becomes
 //!   CRLF. So no server can read one message as two (SMTP smuggling).
 //! - Every command gets exactly one reply, in order. A reply has at most [`REPLY_BYTES_MAX`] bytes.
-//! - A session ends each message that it began exactly once, by its end or its abort. It ends each
-//!   transaction exactly once.
+//! - Each message that a session began ends exactly once, by its end or its abort. Each transaction
+//!   ends exactly once too.
 //! - No plaintext state survives STARTTLS: a new session begins after the handshake. Bytes that the
 //!   client sent in the clear after STARTTLS are dropped.
 //!

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a name has only printable ASCII characters, and none that means something in a header
 //! field. So it can be written into a `Received:` field, and no name forges the rest of the field.
-//! The client may send any bytes. As in Postfix, `?` replaces the others.
+//! The client may send any bytes. As in Postfix, `?` replaces all bytes that are not allowed.
 
 use alloc::boxed::Box;
 

@@ -287,8 +287,8 @@ fn quoted_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The domain at the start of `text`: its text without a dot after it, what it means, and the text
-/// after it and its dot.
+/// The domain at the start of `text`: its text without a final dot, its parsed form, and the text
+/// after the domain and its final dot.
 fn split_domain(text: &str) -> Result<(&str, Domain<'_>, &str), PathError> {
     if let Some(after) = text.strip_prefix('[') {
         let (literal, rest) = split_at_byte(after, b']').ok_or(PathError::Malformed)?;

@@ -1,9 +1,10 @@
-//! The replies of the server: constant lines, and the two replies with the server's name.
+//! The replies of the server: constant lines, and replies that are composed, such as those with the
+//! server's name.
 //!
 //! Invariants:
 //! - Every line is at most 512 bytes with its CRLF (RFC 5321 section 4.5.3.1.5).
 //! - Every reply has an enhanced status code (RFC 2034 section 4), except the replies to EHLO and
-//!   HELO, the greeting and 354.
+//!   HELO, the greeting, 334 and 354.
 
 use alloc::format;
 

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - A transaction is open exactly while `transaction` is `Some`. Its `message` says whether a
 //!   message is open. Both end before the session becomes [`Expect::Closed`]. In that state the
-//!   session does not call [`Actions`].
+//!   session calls [`Actions`] only to ask for buffer space.
 //! - While the session waits for the store, it takes no bytes. So replies are sent in the order of
 //!   the commands.
 //!
@@ -15,7 +15,7 @@
 //! `smtpd_forbid_bare_newline = reject` and that code. Some servers take the bytes after it for a
 //! second command, so the session ignores these bytes. A message with a bare CR or LF is refused
 //! (554), and read to its end (CRLF.CRLF). After that the session continues, since both sides agree
-//! on that end. Only a bare LF in a chunk becomes a line end (`content.rs`).
+//! on that end. The exception is a bare LF in a chunk (BDAT): it becomes a line end (`content.rs`).
 //!
 //! Implements: RFC 5321 sections 3.1, 3.8, 4.1.4, 4.3 and 4.5.3.2, RFC 4954 section 4.
 
@@ -324,7 +324,7 @@ impl Session {
         }
     }
 
-    /// The last deadline has passed: the client has been silent for too long.
+    /// The deadline that was set last has passed: the client has been silent for too long.
     pub fn deadline_expired(&mut self, actions: &mut impl Actions) {
         match self.expect {
             Expect::Stored | Expect::LoginAnswer | Expect::Handshake | Expect::Closed => {}
@@ -356,8 +356,8 @@ impl Session {
     }
 
     /// The client will send no more bytes, or the connection is lost. If the client only stopped
-    /// sending, the caller has offered all earlier bytes, and the session waits only for bytes. The
-    /// session drops an incomplete message, and ends without a reply.
+    /// sending, the caller must first have offered all earlier bytes, and the session must wait for
+    /// nothing but bytes. The session drops an incomplete message, and ends without a reply.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.finish(actions);

@@ -9,8 +9,8 @@ use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 /// The most bytes of a name as text.
 const NAME_BYTES_MAX: usize = 253;
 
-/// The most bytes of a text that is longer than a name, between two pieces. The end of the text is
-/// enough to make the name.
+/// The most bytes of the text that are kept after a piece. Of a longer text only the end is kept,
+/// which is enough to make the name.
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// The values of macros.

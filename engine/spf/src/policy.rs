@@ -10,8 +10,8 @@ use crate::specification::Specification;
 /// The beginning of every policy.
 const VERSION: &[u8] = b"v=spf1";
 
-/// The most bytes of a policy. Policies should fit into 512 bytes of DNS (RFC 7208 §3.4). Each
-/// answer of a name server evaluates the policy again, so the work for a policy must be small.
+/// The most bytes of a policy. Policies should fit into 512 bytes of DNS (RFC 7208 §3.4). The
+/// policy is evaluated again after each answer of a name server, so the work for it must be small.
 pub(crate) const POLICY_BYTES_MAX: usize = 8 << 10;
 
 /// A policy.

@@ -8,8 +8,8 @@
 //! - A message has at most one frame. Taking the message back removes its frame, and is refused
 //!   while the message has a job. So a message that was taken back is never sent.
 //! - At most [`JOBS_MAX`] messages have a job. The others wait in the order of their deadlines.
-//! - A message waits at most [`HOLD_SECONDS_MAX`] after it was held, or after a restart, even if
-//!   the wall clock jumps.
+//! - The deadline of a message is at most [`HOLD_SECONDS_MAX`] and one second after it was held, or
+//!   after a restart, even if the wall clock jumps.
 //! - A core that is stopping begins no jobs. The jobs of waiting messages begin after the restart.
 
 use alloc::boxed::Box;

@@ -16,9 +16,9 @@
 //!   removed only when no job will deliver the message again. So each recipient gets it once.
 //! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
 //!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
-//! - A local recipient without free quota gets the message by a separate outbox entry, which
-//!   delivery attempts repeat. That entry has a note too. So the recipient does not get the message
-//!   twice if it has free quota after a power cut.
+//! - A local recipient without free quota gets the message by a separate outbox entry, which is
+//!   tried again and again. That entry has an arrival note too. So the recipient does not get the
+//!   message twice if it has free quota after a power cut.
 //! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
 //!   times in a life of the machine. If all fail, its writer gets a notice, and it becomes a draft
 //!   again (`notice`). If it was `LEAVING`, some recipients may have it.
@@ -27,7 +27,7 @@
 //!   `Bcc`.
 //!
 //! The reference to the answered message is not persisted, so after a power cut that message is not
-//! flagged. An earlier flag would be wrong for a message that the user takes back.
+//! flagged. It is not flagged earlier, because the user may still take the held message back.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ use super::notice::{self, GUID_BITS, Hindrance};
 /// The bit in an origin that marks the outbox entry of a local recipient without free quota.
 const NO_QUOTA: u128 = 1 << 15;
 
-/// The most jobs that try to deliver a message in one life of the machine.
+/// A message is given up when this many of its jobs were hindered in one life of the machine.
 const TRIES_MAX: u8 = 5;
 
 /// Delivers one message to all its recipients.
@@ -266,7 +266,7 @@ impl SubmissionJob {
         }
     }
 
-    /// Ends the job because of a hindrance that may go away, but usually does not.
+    /// Ends the job, or gives the message up. The hindrance may go away, but usually does not.
     fn hindered_by(&mut self, hindrance: Hindrance, host: &mut JobHost<'_, '_>) {
         host.abort();
         let flags = self.info(host).map_or(Flags::default(), |info| info.flags);

@@ -4,7 +4,8 @@
 //! Invariants:
 //! - Reading never fails. Lines that are not understood are left out.
 //! - A calendar has at most [`EVENTS_MAX`] events, with at most [`EVENT_CHARS_MAX`] characters in
-//!   each text. All texts are on one line, without characters that hide or turn others.
+//!   each text. All texts are on one line, without characters that hide others or change their
+//!   order.
 //! - The work is linear in the bytes.
 //!
 //! Implements: RFC 5545, the components `VEVENT` and `VTIMEZONE`; RFC 5546 section 1.4 (methods).
@@ -76,7 +77,7 @@ pub struct CalendarEvent {
     pub participation: Option<Participation>,
     /// When it begins.
     pub start: Option<EventTime>,
-    /// When it ends. A day is the first one after the event.
+    /// When it ends. If this is a day, it is the first day after the event.
     pub end: Option<EventTime>,
     /// How it repeats.
     pub repetition: Option<Repetition>,
@@ -99,7 +100,7 @@ pub enum Participation {
 
 impl Calendar {
     /// Reads a calendar, or the beginning of one. `charset`: the charset that its part declares.
-    /// `None`: it has no event.
+    /// The result is `None` if the calendar has no event.
     pub fn read(bytes: &[u8], charset: Option<&str>) -> Option<Calendar> {
         let text = line::unfolded(bytes, charset);
         let mut reader = CalendarReader::default();
@@ -108,8 +109,8 @@ impl Calendar {
         Some(reader.calendar).filter(|calendar| !calendar.events.is_empty())
     }
 
-    /// The time at a local time in a zone that the calendar defines. `None`: it does not define the
-    /// zone, or by rules that are not read.
+    /// The time in UTC of a local time in a zone that the calendar defines. `None`: the calendar
+    /// does not define the zone, or defines it by rules that are not read.
     pub fn utc(&self, local: UnixTime, zone: &str) -> Option<UnixTime> {
         self.zones.iter().find(|known| known.name == zone)?.utc(local)
     }
@@ -131,7 +132,7 @@ enum Within {
 struct CalendarReader {
     calendar: Calendar,
     within: Within,
-    /// The number of components within that one which have begun, and are not read.
+    /// The number of open components inside that component. They are not read.
     ignored: usize,
     event: CalendarEvent,
     /// The seconds that the event takes.
@@ -242,7 +243,7 @@ impl CalendarReader {
         }
     }
 
-    /// The event has ended, or the calendar within it.
+    /// The event has ended, or the calendar has ended within the event.
     fn event_ended(&mut self) {
         let mut event = core::mem::take(&mut self.event);
         let duration = self.duration.take();

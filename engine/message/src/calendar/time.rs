@@ -15,7 +15,7 @@ const SECONDS_IN_DAY: u64 = 86_400;
 pub(super) const ZONE_CHARS_MAX: usize = 100;
 
 /// Years after which dates fall on the same days of the week again, and the days in them. Dates
-/// before 1970 are computed as if they were so much later.
+/// before 1970 are computed as if they were this much later.
 const SHIFT_YEARS: u64 = 2_000;
 const SHIFT_DAYS: i64 = 5 * 146_097;
 
@@ -47,7 +47,7 @@ impl EventTime {
         })
     }
 
-    /// Reads a time without a zone.
+    /// Reads a time without regard to the parameter `TZID`.
     fn read(value: &str) -> Option<EventTime> {
         let (local, is_utc) = match value.strip_suffix(['Z', 'z']) {
             Some(local) => (local, true),
@@ -62,7 +62,7 @@ impl EventTime {
         })
     }
 
-    /// The time so many seconds later.
+    /// The time that is this many seconds later.
     pub(super) fn after(&self, seconds: u64) -> EventTime {
         let later = |time: UnixTime| UnixTime::from_seconds(time.seconds().saturating_add(seconds));
         match self {
@@ -111,8 +111,8 @@ impl LocalDate {
     }
 }
 
-/// The days from 1970-01-01 to a date, which are negative before. `None`: it does not exist, or is
-/// after the year 7999.
+/// The days from 1970-01-01 to a date, negative for an earlier date. `None`: the date does not
+/// exist, or is after the year 7999.
 pub(super) fn days(year: u64, month: u64, day: u64) -> Option<i64> {
     let days = days_since_1970(year.checked_add(SHIFT_YEARS)?, month, day)?;
     Some(days as i64 - SHIFT_DAYS)
@@ -125,7 +125,7 @@ pub(super) fn year(seconds: i64) -> Option<u64> {
     date.year.checked_sub(SHIFT_YEARS)
 }
 
-/// The numbers with these counts of digits that make up the text.
+/// The three numbers that make up the text. `digits`: the number of digits of each.
 pub(super) fn numbers(text: &str, digits: [usize; 3]) -> Option<[u64; 3]> {
     let mut rest = text.as_bytes();
     let mut numbers = [0; 3];
@@ -169,7 +169,7 @@ pub struct Repetition {
     pub unit: RepetitionUnit,
     /// The number of units from one event to the next.
     pub interval: u32,
-    /// Whether there may be several events in a unit, or none, by a rule that is not read.
+    /// Whether there may be several events in a unit, or none, because of a rule that is not read.
     pub is_on_certain_days: bool,
     /// The number of events.
     pub times: Option<u32>,
@@ -191,7 +191,7 @@ pub enum RepetitionUnit {
 }
 
 impl Repetition {
-    /// Reads a rule. `None`: it has no unit that calendars of people have.
+    /// Reads a rule. `None`: it has no unit, or a unit shorter than a day.
     pub(super) fn read(rule: &str) -> Option<Repetition> {
         let unit = match rule_part(rule, "FREQ")?.to_ascii_uppercase().as_str() {
             "DAILY" => RepetitionUnit::Day,
@@ -212,7 +212,8 @@ impl Repetition {
 }
 
 impl RepetitionUnit {
-    /// Whether a part of a rule leaves one event in each unit, as the first event has it.
+    /// Whether a rule with this part still has one event in each unit, at the time of the first
+    /// event.
     fn is_usual(self, name: &str, value: &str) -> bool {
         let day = match self {
             RepetitionUnit::Day => "",
@@ -226,7 +227,7 @@ impl RepetitionUnit {
     }
 }
 
-/// A part of a rule: of `FREQ=DAILY;COUNT=2` the part `COUNT` is `2`.
+/// The value of a part of a rule: `2` for the part `COUNT` of `FREQ=DAILY;COUNT=2`.
 pub(super) fn rule_part<'a>(rule: &'a str, name: &str) -> Option<&'a str> {
     rule_parts(rule).find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }

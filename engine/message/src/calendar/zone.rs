@@ -52,8 +52,8 @@ struct Observance {
 enum YearlyDay {
     /// A date: the month, and the day.
     Date(u64, u64),
-    /// A day of the week in a month: the month, which of them, counted from the end if negative,
-    /// and the day's place in [`DAYS_OF_WEEK`].
+    /// A day of the week in a month: the month, a number, and the index of the day in
+    /// [`DAYS_OF_WEEK`]. The number 1 means the first such day of the month, and -1 the last.
     Weekday(u64, i64, i64),
 }
 
@@ -85,7 +85,7 @@ impl ObservanceFields {
         }
     }
 
-    /// The observance. `None`: it has no valid beginning, or another rule.
+    /// The observance. `None`: it has no valid beginning, or a rule that is not read.
     fn observance(self) -> Option<Observance> {
         let start = LocalDate::read(&self.start?)?;
         let offset = self.offset?;
@@ -111,12 +111,12 @@ impl CalendarZone {
         }
     }
 
-    /// The time at a local time in this zone. `None`: the zone is unknown.
+    /// The time in UTC of a local time in this zone. `None`: the zone is unknown.
     pub(super) fn utc(&self, local: UnixTime) -> Option<UnixTime> {
         let seconds = i64::try_from(local.seconds()).ok()?;
         let begun = self.observances.iter().filter_map(|one| Some((one.last_begin(seconds)?, one)));
         let offset = match begun.max_by_key(|(begin, _)| *begin) {
-            // Clocks skip this time. It is as if they had not skipped it yet.
+            // Clocks skip this time, so the offset before the change is used.
             Some((begin, one)) if seconds.saturating_sub(begin) < one.offset - one.before => {
                 one.before
             }
@@ -144,7 +144,7 @@ impl Observance {
 }
 
 impl YearlyDay {
-    /// Reads a rule. `start`: the first day. `None`: it is another rule.
+    /// Reads a rule. `start`: the first day. `None`: the rule has another form.
     fn read(rule: &str, start: LocalDate) -> Option<YearlyDay> {
         let is_yearly =
             rule_part(rule, "FREQ").is_some_and(|freq| freq.eq_ignore_ascii_case("YEARLY"));
@@ -189,8 +189,8 @@ impl YearlyDay {
     }
 }
 
-/// The last time at which an observance may begin by its rule, which gives it in UTC. `before`: the
-/// offset before it begins. `None`: the time is not valid.
+/// The last local time at which an observance may begin by its rule. The rule gives it in UTC or as
+/// a local time. `before`: the offset before the observance begins. `None`: the time is not valid.
 fn until(rule: &str, before: i64) -> Option<i64> {
     let Some(until) = rule_part(rule, "UNTIL") else { return Some(i64::MAX) };
     match until.strip_suffix(['Z', 'z']) {

@@ -18,7 +18,8 @@ const LINE_BYTES: usize = 78;
 const ENCODED_WORD_BYTES_MAX: usize = 75;
 /// The length of the text around the encoded bytes of a word.
 const AROUND_ENCODED: usize = "=?utf-8?Q??=".len();
-/// An encoded word is begun only with at least this space, since some characters take twelve bytes.
+/// An encoded word is begun only on a line with at least this much space, since some characters
+/// take twelve bytes.
 const ENCODED_WORD_BYTES_MIN: usize = AROUND_ENCODED + 16;
 /// A word that is longer than this is encoded, which splits it. A word of this length still fits
 /// after the longest name of a field.

@@ -7,8 +7,8 @@
 //! - The message is ASCII, except for non-ASCII addresses (RFC 6532). Its lines end in CRLF. They
 //!   have at most 998 bytes, or 78 where the words allow it.
 //! - No text in a name, a subject or a file name begins a field or a part.
-//! - Reading the message gives back the content. Spaces at the ends of lines and control characters
-//!   in names and subjects are lost.
+//! - Reading the message gives back the content, except spaces at the ends of lines, and control
+//!   characters in names and subjects.
 //!
 //! Implements: RFC 5322 sections 2.1.1 and 3; RFC 2045, 2046, 2047, 2183, 2231; RFC 3676 section
 //! 4.2.
@@ -99,7 +99,7 @@ pub struct Composer {
     held: Vec<u8>,
 }
 
-/// The bytes of one line of base64 (RFC 2045 section 6.8: 76 characters).
+/// The number of bytes that one line of base64 encodes (RFC 2045 section 6.8: 76 characters).
 const LINE_BYTES: usize = 57;
 
 impl Composer {

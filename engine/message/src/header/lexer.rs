@@ -2,7 +2,8 @@
 //! domain literal is one word.
 //!
 //! Invariants:
-//! - Each byte is examined once. A word that is opened and never closed reaches to the end.
+//! - Each byte is examined a bounded number of times. A word that is opened and never closed
+//!   reaches to the end.
 //! - An encoded word is one word, whatever characters it has, since some programs encode less than
 //!   they should.
 //!

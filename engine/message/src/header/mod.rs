@@ -221,8 +221,8 @@ pub fn in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u
 
 /// The value of a field with addresses in UTF-8, as [`in_body_charset`] gives it. If that changes
 /// the addresses, the value is returned unchanged. The author of a message is authenticated by the
-/// addresses in the raw bytes, and in some charsets the second byte of a character equals a
-/// backslash or a bracket.
+/// addresses in the raw bytes. In some charsets the second byte of a character equals a backslash
+/// or a bracket, so the decoded addresses may differ.
 pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow<'a, [u8]> {
     let read = in_body_charset(value, charset);
     let addresses = |value: &[u8]| -> Vec<String> {
@@ -252,8 +252,9 @@ pub(crate) fn is_of_gateway(line: &[u8]) -> bool {
     memchr::memchr(b'\n', line).is_none() && !line.starts_with(b"--")
 }
 
-/// Whether `line` begins with a usual field. A single line before such a field is a part of the
-/// header, even if it is not a field, and not the beginning of a body without an empty line.
+/// Whether `line` begins with a usual field. A single line before such a field belongs to the
+/// header, even if the line is not a field. It does not begin a body that lacks the empty line
+/// before it.
 pub(crate) fn begins_field(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 12] = [
         b"Bcc",

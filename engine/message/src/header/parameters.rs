@@ -1,8 +1,9 @@
 //! A value with parameters: `text/plain; charset=utf-8; name*=utf-8''na%C3%AFve.txt`.
 //!
-//! The reader is lenient, as mail requires: a value without quotes may have spaces and slashes, and
-//! encoded words in place of the form of RFC 2231, or in its sections. A semicolon after the value
-//! may be missing, or be a comma, and the value may have quotes.
+//! The reader is lenient, as mail requires. The value of a parameter may have spaces and slashes
+//! without quotes. It may have encoded words in place of the form of RFC 2231, or in the sections
+//! of that form. The semicolon before the first parameter may be missing, or be a comma. The text
+//! before it may be in quotes.
 //!
 //! Invariants:
 //! - At most [`PARAMETERS_MAX`] parameters are read. Each section of a parameter counts as one.

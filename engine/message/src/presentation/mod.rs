@@ -2,18 +2,18 @@
 //!
 //! Each leaf of the structure has one [`Role`]: it is shown as text or HTML at its place among the
 //! other parts, it is drawn by an HTML part, it is an attachment, it belongs to an attached
-//! message, or it is an alternative that was not chosen. A page, a printed page, a reply, a
-//! forwarded message and a line of a list have the parts that their presentation says.
+//! message, or it is an alternative that was not chosen. All views of a message follow its
+//! presentation: a page, a printed page, a reply, a forwarded message and a line of a list.
 //!
 //! - Texts and HTML parts are shown one after the other, in their order (RFC 2046 section 5.1.3).
-//! - Of a `multipart/alternative`, the last alternative that shows something is chosen (section
-//!   5.1.4). Files in the others are attachments nevertheless.
+//! - Of a `multipart/alternative`, one alternative is chosen: the last of those with the greatest
+//!   `Worth` (section 5.1.4). Files in the others are attachments nevertheless.
 //! - An image is drawn only if the caller has found that a shown HTML part refers to it. Otherwise
 //!   it is an attachment, even if it has an identifier.
 //! - A multipart without parts cannot be taken apart, so its source is shown.
 //!
-//! Invariant: each part without parts has a role, as has each attached message, and no other part
-//! has one. So no content of a message is lost.
+//! Invariant: each part without parts, and each attached message, has a role. No other part has
+//! one. So no content of a message is lost.
 
 mod rules;
 
@@ -214,7 +214,7 @@ impl Alternative {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Nothing,
-    /// It has a text, which shows nothing.
+    /// It has a text, which shows nothing or is too large to be shown.
     Blank,
     /// It has a text that is neither plain text nor HTML.
     OtherText,

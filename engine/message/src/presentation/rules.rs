@@ -3,8 +3,8 @@
 
 use crate::structure::{Disposition, Part};
 
-/// The most octets of a text that is neither plain text nor HTML, for it to be shown. A larger one
-/// is an attachment.
+/// The most octets of a text that is shown although it is neither plain text nor HTML. A larger
+/// text is an attachment.
 pub const OTHER_TEXT_BYTES_MAX: u64 = 64 * 1024;
 
 /// The form in which a part is shown.
@@ -74,8 +74,8 @@ pub(super) fn is_signature(part: &Part) -> bool {
     )
 }
 
-/// Whether a text precedes the part, other than an alternative of it. The first text of a message
-/// is its body, even if it has a file name. Other texts with file names are files.
+/// Whether a text precedes the part. The part's own alternatives do not count. The first text of a
+/// message is its body, even if it has a file name. Other texts with file names are files.
 fn has_text_before(part: &Part, before: &[Part]) -> bool {
     let mut start = before.len();
     for ancestor in part.ancestors(before) {

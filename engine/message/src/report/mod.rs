@@ -9,7 +9,7 @@
 //! - A report has at most [`RECIPIENTS_MAX`] recipients. An address has at most
 //!   [`ADDRESS_CHARS_MAX`] characters, the words of a server have at most [`DIAGNOSTIC_CHARS_MAX`],
 //!   and a subject has at most [`SUBJECT_CHARS_MAX`]. All texts are on one line, without characters
-//!   that hide or turn others.
+//!   that hide others or change their order.
 //! - The work is linear in the bytes of the report.
 //!
 //! Implements: RFC 3464 section 2, RFC 6533 section 3 (addresses), RFC 8098 section 3.

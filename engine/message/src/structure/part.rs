@@ -16,7 +16,7 @@ pub const TEXT_BYTES_MAX: usize = 255;
 pub struct Part {
     /// The number of parts that contain this part: 0 for the message itself.
     pub depth: usize,
-    /// The index of the innermost part that contains this part: 0 also for the message itself.
+    /// The index of the innermost part that contains this part. For the message itself it is 0.
     parent: usize,
     /// Type and subtype in lower case, such as `text/plain`. An invalid type becomes `text/plain`
     /// (RFC 2045 section 5.2).
@@ -134,7 +134,7 @@ impl Part {
     }
 
     /// The number of bytes of the decoded body. It is exact for a body without encoding, and for
-    /// lines of nothing but base64. Of other encodings, it is the number of encoded bytes.
+    /// lines of nothing but base64. For other encodings, it is the number of encoded bytes.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
@@ -151,7 +151,7 @@ impl Part {
         self.content_bytes = content_bytes.unwrap_or(end - self.body.start);
     }
 
-    /// The index of the innermost part that contains this part: 0 also for the message itself.
+    /// The index of the innermost part that contains this part. For the message itself it is 0.
     pub fn parent(&self) -> usize {
         self.parent
     }

@@ -31,7 +31,8 @@ impl<'a> BodyFields<'a> {
         place.get_or_insert(field);
     }
 
-    /// The form of a message that is a single unencoded plain text. Errors: it is another message.
+    /// The form of a message that is a single unencoded plain text. Errors: the message has another
+    /// form.
     fn plain(&self) -> Result<Plain, Hard> {
         let is_inline =
             |field: &NeededField<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");

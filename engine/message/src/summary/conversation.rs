@@ -5,7 +5,7 @@
 //! other messages have the digest zero.
 //!
 //! Some scanners give all their messages one identifier. The digest keeps them apart. All copies of
-//! one message have the same digest, also a copy of a mailing list that puts its name before the
+//! one message have the same digest, even a copy from a mailing list that puts its name before the
 //! subject.
 //!
 //! Invariant: the upper 16 bits of a number are not all zero. Other numbers are left to messages

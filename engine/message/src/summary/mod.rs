@@ -105,9 +105,10 @@ pub struct Summary {
     pub message_id: u64,
     /// The hash of the identifier of the answered message, or zero if it answers none.
     pub in_reply_to: u64,
-    /// The number of the conversation. Its upper 48 bits are of the identifier of the first
-    /// message, as far as this message names it. Its lower 16 bits tell first messages with the
-    /// same identifier apart, and are zero if this message answers another. Zero: none.
+    /// The number of the conversation. Its upper 48 bits are from the hash of the identifier of the
+    /// first message, or of the earliest message that this one names. Its lower 16 bits tell first
+    /// messages with the same identifier apart, and are zero if this message answers another. Zero:
+    /// none.
     pub conversation: u64,
     /// Whether a file is attached.
     pub has_attachment: bool,

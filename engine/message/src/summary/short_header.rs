@@ -24,7 +24,7 @@ pub const SHORT_HEADER_BYTES_MAX: usize = (SummaryField::COUNT + 1) * (FIELD_BYT
 /// A field without a meaning. It stands for a field that is not needed and may go on.
 const OTHER_FIELD: &[u8] = b"X:";
 
-/// The fields that a summary needs, of a header that goes on after `beginning`. The caller may
+/// The fields that a summary needs, from a header that continues after `beginning`. The caller may
 /// append the next bytes of the message to the result, and shorten it again. `None`: the header
 /// ends within `beginning`.
 pub fn shorten_header(beginning: &[u8]) -> Option<Vec<u8>> {

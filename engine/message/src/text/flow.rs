@@ -1,6 +1,7 @@
 //! Joins the lines of a text with `format=flowed`.
 //!
-//! The output has each paragraph on one line, after its quote marks and a space.
+//! The output has each paragraph on one line. A quoted paragraph has its quote marks and a space
+//! before it.
 //!
 //! Invariants:
 //! - Only lines of the same quote depth are joined. The line with the two dashes of a signature is

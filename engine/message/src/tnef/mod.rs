@@ -57,8 +57,8 @@ const PROPERTY_LONG_NAME: u16 = 0x3707;
 /// A file in a container.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TnefFile {
-    /// The name without folders, and without characters that hide or turn others. It is empty if
-    /// the container has none.
+    /// The name without folders, and without characters that hide others or change their order. It
+    /// is empty if the container has none.
     pub name: String,
     /// The size of the content in bytes. `None`: the container has no content of the file, since it
     /// is a message of Outlook.

@@ -8,8 +8,8 @@ pub(super) struct PropertyText<'a> {
     pub(super) bytes: &'a [u8],
     /// Whether the text is in UTF-16, little endian, and not in the code page of the container.
     pub(super) is_utf16: bool,
-    /// Whether the properties end with the text. Of the beginning of properties, the text may be
-    /// incomplete then.
+    /// Whether the given bytes end with the text. If they are only the beginning of the properties,
+    /// the text may be incomplete.
     pub(super) is_last: bool,
 }
 
@@ -78,14 +78,15 @@ fn number(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*number))
 }
 
-/// Takes so many bytes.
+/// Takes this many bytes.
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
     Some(taken)
 }
 
-/// Takes a value after its size, as far as it is there. It is padded to a multiple of four bytes.
+/// Takes a size and the value after it, as far as the bytes reach. The value is padded to a
+/// multiple of four bytes.
 fn sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let size = usize::try_from(number(rest)?).ok()?;
     let value = rest.get(..size).unwrap_or(rest);

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - The output does not depend on how the text is cut into pieces. It is never longer than three
-//!   quarters of the input and two bytes.
+//!   quarters of the input plus two bytes.
 //! - [`Base64`] skips bytes outside the alphabet (RFC 2045 section 6.8). [`decode_word`] skips only
 //!   white space, and returns `None` for any other such byte.
 //!

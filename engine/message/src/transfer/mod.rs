@@ -13,8 +13,8 @@ use uuencode::Uuencode;
 
 /// Decodes the body of a part.
 ///
-/// Invariants: the output does not depend on how the body is cut into pieces. The output
-/// is never longer than the input and about a thousand bytes of earlier input that were held back.
+/// Invariants: the output does not depend on how the body is cut into pieces. The output is never
+/// longer than the input plus about a thousand bytes of earlier input that were held back.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     kind: DecoderState,

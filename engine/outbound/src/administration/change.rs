@@ -1,8 +1,8 @@
-//! A change of queue entries: hold, release, retry, return or delete. An administrator asks for it.
-//! A user asks for it to cancel a message in the outbox.
+//! A change of queue entries: hold, release, retry, return or delete. An administrator asks for it,
+//! or a user that cancels a message in the outbox.
 //!
 //! The entries of a message are found by reading. They have the same reverse path, the same first
-//! field of the header and the same Message-ID, also after an entry was written anew. All entries
+//! field of the header and the same Message-ID, even after an entry was written anew. All entries
 //! of a message are claimed before the first of them is changed.
 //!
 //! Invariants:
@@ -48,7 +48,7 @@ pub(super) struct QueueChange {
     result: Handled,
 }
 
-/// A message of which the entries are looked for.
+/// A message, while its entries are looked for.
 struct SoughtMessage {
     mark: MessageMark,
     /// The entries that may belong to the message, and are to be read.

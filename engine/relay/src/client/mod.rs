@@ -75,7 +75,7 @@ pub enum TlsMode {
     /// TLS is used if the peer offers it. If TLS fails ([`Lost::Tls`]), another connection without
     /// TLS may succeed.
     IfOffered,
-    /// Without TLS nothing is sent.
+    /// If TLS cannot be used, no message and no password is sent.
     Required,
     /// TLS begins before the greeting.
     Implicit,
@@ -242,8 +242,8 @@ impl SmtpClient {
         }
     }
 
-    /// Sends a message. It is given at the beginning, or after [`Action::Idle`]. If the
-    /// conversation is over, the outcomes of the message follow at once.
+    /// Sends a message. The caller may call this once at the beginning, and after each
+    /// [`Action::Idle`]. If the conversation is over, the outcomes of the message follow at once.
     pub fn deliver(&mut self, message: OutgoingMessage) {
         assert!(self.transaction.is_none() && !self.is_quitting, "one message at a time");
         assert!(
@@ -437,7 +437,8 @@ impl Speaker for SmtpClient {
         }
     }
 
-    /// Begins the conversation again, without the greeting.
+    /// After STARTTLS, begins the conversation again, without the greeting. After implicit TLS,
+    /// does nothing: the greeting of the peer follows.
     fn secured(&mut self) {
         self.begin_anew();
     }

@@ -52,7 +52,8 @@ impl OutputBuffer {
     pub(super) fn remove_sent(&mut self, count: usize) {
         self.start += count;
         assert!(self.start <= self.bytes.len(), "only bytes of the output are sent");
-        // The buffer is compacted when half of it was sent, so each byte is moved at most once.
+        // The buffer is compacted when half of it was sent, so the work is linear in the bytes that
+        // were sent.
         if self.start >= self.bytes.len() / 2 {
             self.before += self.start as u64;
             self.bytes.drain(..self.start);

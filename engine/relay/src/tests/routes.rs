@@ -9,9 +9,9 @@ use super::*;
 use crate::route::{Families, HOPS_MAX, Hop, MailRoute, RouteTarget, Unroutable, Us, route};
 
 /// The answers about names, one a line. `there.test MX 10 mx.there.test` and `mx.there.test A
-/// 192.0.2.1` are records. `gone.test -`: the name does not exist. `down.test ?` and `down.test A
-/// ?`: no server answers, or not about addresses (A). `there.test signed`: the answers are
-/// authenticated.
+/// 192.0.2.1` are records. `gone.test -`: the name does not exist. `down.test ?`: no server
+/// answers. `down.test A ?`: no server answers about addresses (A). `there.test signed`: the
+/// answers are authenticated.
 struct World<'a>(&'a [&'a str]);
 
 impl World<'_> {
