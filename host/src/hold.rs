@@ -9,8 +9,8 @@
 //! The signal follows the *thread* that started the program. So held programs are started from
 //! threads that live as long as the process, which here is the main thread.
 //!
-//! Each held program leads its own process group. Ctrl-C on the terminal reaches only us, and the
-//! processes that a program started can be ended with it.
+//! Each held program leads its own process group. So Ctrl-C on the terminal reaches only us, and
+//! ending a held program also ends the processes that it has started.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -26,8 +26,8 @@ use crate::terminal::remark;
 
 const FLAG: &str = "--held";
 
-/// Becomes the program that a parent process wants held. Returns if this process was not started
-/// for that.
+/// If this process was started with `--held`, becomes the program on its command line. Otherwise
+/// returns.
 pub fn become_held_program() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {

@@ -86,7 +86,7 @@ const fn of_postfix(name: &'static str) -> Tool {
 }
 
 impl Tool {
-    /// The path of the program, with everything that it needs.
+    /// Gets the program and everything that it needs. Returns its path.
     ///
     /// Errors: [`Failure::refused`] or [`Failure::broke`] if a part of it is not available.
     pub fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {

@@ -27,7 +27,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(servers: &[IpAddr]) -> Servers {
-        // The state of the hasher is the system's randomness.
+        // Each new hasher has random state, which comes from the system.
         let [high, low] = [(); 2].map(|()| RandomState::new().hash_one(()).to_le_bytes());
         let mut key = [0; 16];
         key.iter_mut().zip(high.into_iter().chain(low)).for_each(|(place, byte)| *place = byte);

@@ -71,7 +71,7 @@ fn check((certificate, key): &Pair, now: UnixTime) -> Result<(), tls::Certificat
     Certificate::parse(certificate, key)?.check(now)
 }
 
-/// The folder's own certificate and key. Creates them if one is missing.
+/// The folder's own certificate and key. Creates both if either is missing.
 fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pair, Failure> {
     let path = folder.join(CERTIFICATE);
     let refused = |why: &dyn std::fmt::Display| {

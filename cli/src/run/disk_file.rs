@@ -19,7 +19,8 @@ use host::Failure;
 const NAME: &str = "disk.img";
 /// The size of a new disk. The file is sparse: it occupies only the written blocks.
 pub(super) const NEW_BYTES: u64 = 1 << 30;
-/// The files and folders that a run creates in addition to the disk.
+/// The files and folders that only a run creates, in addition to the disk. A user may have written
+/// the configuration and the site before the first run.
 const TRACES: &[&str] =
     &["tls", "dkim", "certificates.pack", "signing-keys.pack", "authorities.pack", "site.pack"];
 

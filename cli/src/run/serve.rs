@@ -80,8 +80,8 @@ pub(super) fn serve(
     verdict(machine.end()?, stop)
 }
 
-/// The result for the end of a machine. A stop counts as requested even before the machine is
-/// asked: QEMU also gets the terminal's Ctrl-C, which ends it at once while it starts.
+/// The result for the end of a machine. A stop counts from the user's request on, even if the
+/// machine ends before it is asked to stop.
 fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
     match (end, stop.is_requested()) {
         (End::Clean, true) => Ok(()),

@@ -32,8 +32,8 @@ const ED25519: &str = "barepost-ed25519";
 /// The size of a new RSA key. A longer key would have a record that is too large for some name
 /// servers, and signing would take several times as long.
 const RSA_BITS: usize = 2048;
-/// The most keys. The signatures of this many keys fit above a message, unless names are long. So
-/// an administrator can keep an old key for a while.
+/// The maximum number of keys. The signatures of this many keys fit above a message, unless names
+/// are long. So an administrator can keep an old key for a while.
 const KEYS_MAX: usize = 4;
 
 /// The data folder's keys, in the order of their signatures above messages. Creates keys if the

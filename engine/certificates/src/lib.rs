@@ -1,6 +1,7 @@
 //! TLS certificates that replace others while the machine serves. They are checked like the
-//! certificates of the configuration, stored in the log, and shown on all cores. The module
-//! [`clock`] has the clock that decides whether they are valid.
+//! certificates of the configuration, stored in the log, and shown by all cores. A core *shows* a
+//! certificate from the time on when its TLS handshakes use it. The module [`clock`] has the clock
+//! that decides whether they are valid.
 //!
 //! An uploaded certificate is a message in an internal account. The message has the certificate,
 //! its chain and its key, in the uploaded PEM form. Only the core that owns this account replaces

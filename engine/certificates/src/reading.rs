@@ -20,7 +20,7 @@ const READ: Continuation = Continuation { frame: FRAME, entry: CertificateWaitPo
 /// The time after which a part that the disk could not read is read again.
 const AGAIN: Micros = Micros::from_secs(1);
 
-/// The most times that a part is read again after the disk could not read it.
+/// The maximum number of times that a part is read again after the disk could not read it.
 const RETRIES_MAX: u8 = 10;
 
 /// The progress of reading the stored certificates.
@@ -41,7 +41,7 @@ impl Certificates {
         matches!(&self.expect, Expect::Stored(reading) if !waits(reading))
     }
 
-    /// Ends the wait before a read is repeated, since the machine stops: the last read is due now.
+    /// Makes a read that waits to be repeated due now, since the machine stops.
     pub fn stop_reading(&mut self) {
         if let Expect::Stored(reading) = &mut self.expect {
             reading.again = None;

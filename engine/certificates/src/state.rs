@@ -55,7 +55,7 @@ pub struct CertificateContext<'c> {
 pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<CertificateUpload>),
-    /// Tells all other cores to show this list. Their number must be passed to
+    /// Tells all other cores to show this list. The number of these cores must be passed to
     /// [`Certificates::others_are_told`].
     Show(Arc<Shown>),
     /// Tells the owner of the account that this core shows the list of this version.
@@ -73,7 +73,8 @@ pub struct Certificates {
     /// Uploads that wait, the oldest first.
     pub(super) uploads: VecDeque<CertificateUpload>,
     pub(super) expect: Expect,
-    /// Stored certificates that the disk could not read. They may be in force, and are not removed.
+    /// Stored certificates that the disk could not read. They are not removed, since a later start
+    /// may read them.
     pub(super) unread: Vec<Uid>,
     /// The expiry dates of the certificates in force. Only the first core checks them.
     pub(super) expiry: Expiry,

@@ -23,7 +23,8 @@ impl Certificates {
         self.uploads.push_back(upload);
     }
 
-    /// Passes the next upload to the owner of the account, or stores it if that is this core.
+    /// Refuses the newest uploads if more than [`UPLOADS_MAX`] wait. Then passes the next upload to
+    /// the owner of the account, or stores it if this core is the owner.
     #[cold]
     #[inline(never)]
     pub(super) fn take_up(&mut self, cx: &mut CertificateContext<'_>) {
@@ -77,7 +78,8 @@ impl Certificates {
         self.events.push_back(CertificateEvent::Replaced(ticket, replaced));
     }
 
-    /// Shows these certificates from now on, unless the list in force is newer.
+    /// Shows these certificates from now on, unless the list in force has the same or a later
+    /// version.
     pub(super) fn show(&mut self, shown: Arc<Shown>, cx: &mut CertificateContext<'_>) {
         if shown.version <= self.shown.version {
             return;

@@ -1,5 +1,5 @@
-//! Conditional requests: a client may ask for a representation only if it has changed, or only if
-//! it has not.
+//! Conditional requests: a client asks for a representation on the condition that it has changed,
+//! or that it has not changed.
 //!
 //! Implements: RFC 9110 sections 8.8.3 and 13.
 

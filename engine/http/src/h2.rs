@@ -19,7 +19,7 @@
 //! tests the older RFC 7540. Two of its 145 checks fail: both test the priority of a stream that
 //! depends on itself.
 //!
-//! | file | story |
+//! | file | what it has |
 //! |---|---|
 //! | `session` | one connection: its wait points, its deadlines, its end |
 //! | `frames` | frames that do not carry heads of requests |

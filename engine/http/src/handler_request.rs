@@ -45,7 +45,7 @@ pub struct HandlerRequest<'a> {
     /// What the browser wants the reply for, if it says so: `document`, `image` and so on (Fetch
     /// Metadata Request Headers).
     pub sec_fetch_dest: Option<&'a str>,
-    /// The relation of that origin to our origin, if the browser sends it (Fetch Metadata Request
+    /// The relation of `origin` to our origin, if the browser sends it (Fetch Metadata Request
     /// Headers).
     pub sec_fetch_site: Option<&'a str>,
     /// The name of the client program.

@@ -355,8 +355,8 @@ fn has_class(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The status for a request line with `rest` after its target, if `rest` is no version of HTTP/1.
-/// It may be another version of HTTP, or no version.
+/// The status for a request line that does not end in a version of HTTP/1. `rest`: the bytes after
+/// the target, which may name another version of HTTP or none.
 fn refused_version(rest: &[u8]) -> Status {
     match rest.split(|&byte| byte == b'\r').next() {
         Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])

@@ -17,9 +17,10 @@
 //!   file without a copy. One exception: the response cache copies a short file into a shared
 //!   block.
 //! - Handlers answer the requests for their paths. The handler has one [`HandlerRequest`] of a
-//!   connection at a time. No byte of a body is taken before the handler has admitted its sender.
+//!   connection at a time. The session takes the body of such a request only after the handler has
+//!   admitted the body or has replied.
 //!
-//! | file | story |
+//! | file | what it has |
 //! |---|---|
 //! | `session` | one connection of HTTP/1.1: its wait points and their handlers |
 //! | `h2` | one connection of HTTP/2 |

@@ -157,8 +157,9 @@ impl ResponseCache {
     }
 }
 
-/// The place of the head at the start of `bytes`. It depends on the first bytes, which are the same
-/// for all browsers, and on the number of bytes, which differs between browsers.
+/// The place of the head at the start of `bytes`. It depends on the first bytes and on the number
+/// of bytes. Browsers that request the same file send the same first bytes, but usually heads of
+/// different lengths.
 #[inline]
 fn place_of(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.first_chunk::<HASHED_BYTES>()?.as_chunks();

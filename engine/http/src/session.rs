@@ -94,7 +94,7 @@ pub enum HttpWaitsFor {
 enum HandlerProgress {
     /// The function took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
-    /// The function took this many bytes, and then the event must happen.
+    /// The function took this many bytes, and waits for this event.
     AndWait(usize, HttpWaitsFor),
 }
 
@@ -391,8 +391,8 @@ impl Session {
     }
 
     /// The client sends no more bytes, or the connection is lost or no longer useful. If the client
-    /// only stopped sending, the caller has offered all earlier bytes, and the session waits for
-    /// bytes.
+    /// only stopped sending, this must be called when all earlier bytes have been offered and the
+    /// session waits for bytes.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if !matches!(self.expect, Expect::Closed) {
             self.finish(actions);

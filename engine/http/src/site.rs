@@ -290,7 +290,9 @@ pub struct SiteFile {
 
 /// Packs files by their paths, which begin with `/`.
 ///
-/// Errors: the pack would exceed 4 GiB, or [`Site::new`] would reject a path, a type or a date.
+/// Errors: the pack would exceed 4 GiB, a path does not begin with `/`, a type is not valid in a
+/// header field, or a date does not have the length of an `IMF-fixdate`. [`Site::new`] checks the
+/// dates completely.
 pub fn pack(files: &BTreeMap<String, SiteFile>) -> Result<Vec<u8>, SiteError> {
     let mut entries = Vec::with_capacity(files.len() * ENTRY_BYTES);
     let mut body = Vec::new();

@@ -1,5 +1,5 @@
-//! The body of an admitted request. The body is kept until it is complete, or
-//! passed to the handler in pieces.
+//! The body of an admitted request. The body is kept until it is complete, or is passed to the
+//! handler in pieces.
 //!
 //! The handler holds one piece at a time. Meanwhile only a bounded number of bytes can arrive and
 //! be kept. In HTTP/1.1 the session takes no bytes while the handler holds a piece. In HTTP/2 the

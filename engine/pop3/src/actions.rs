@@ -72,10 +72,10 @@ pub struct Pop3Settings {
     pub plain_login: PlainLogin,
     /// The state of STLS. CAPA announces STLS while it is available.
     pub tls: Pop3Tls,
-    /// The most invalid or misplaced commands. The count begins anew at the login. One more ends
-    /// the session.
+    /// The maximum number of invalid or misplaced commands before the login, and again after it.
+    /// One more ends the session.
     pub faults_max: u8,
-    /// The most commands before the login. One more ends the session.
+    /// The maximum number of commands before the login. One more ends the session.
     pub commands_before_login_max: u8,
     /// The number of logins with a wrong name or password that ends the session.
     pub failed_logins_max: u8,

@@ -1,9 +1,9 @@
 //! A session: the state of one connection between two events.
 //!
-//! Each variant of [`Expect`] is a waiting point. Logins are in `session/authorization.rs`,
-//! commands on a maildrop in `session/transaction.rs`, long lists in `session/listing.rs`, and
-//! messages in `session/retrieval.rs`. This file has the events that concern all states, and the
-//! end of the session.
+//! Each variant of [`Expect`] is a wait point. Logins are in `session/authorization.rs`, commands
+//! on a maildrop in `session/transaction.rs`, long lists in `session/listing.rs`, and messages in
+//! `session/retrieval.rs`. This file has the events that concern all states, and the end of the
+//! session.
 //!
 //! Invariants:
 //! - `maildrop` is set exactly from an accepted login to [`Actions::leave_maildrop`]. But the

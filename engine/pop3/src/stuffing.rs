@@ -6,7 +6,7 @@
 //!
 //! Implements: RFC 1939 section 3 (multi-line responses).
 
-/// The end of the bytes of a message that were sent so far.
+/// The end of the part of a message that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum StuffingPosition {
     /// No byte was sent, or the last two are CRLF.

@@ -84,8 +84,8 @@ fn ask(host: &mut Pop3Host<'_, '_>) {
     }
 }
 
-/// The client has disconnected. A deletion in progress continues as an orphan, which keeps the
-/// maildrop locked.
+/// The client has disconnected. The removals that the store has accepted continue as an orphan,
+/// which keeps the maildrop locked. The others are dropped.
 pub(super) fn leave(state: &mut State, call: &mut Pop3Call<'_>) {
     let Some(outstanding) = state.deletion.take().map(|deletion| deletion.outstanding) else {
         return;

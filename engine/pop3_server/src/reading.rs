@@ -24,7 +24,8 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let uid = maildrop.uid(message.index()).unwrap_or(Uid(0));
     host.state.reading = Some(MessageRead { uid, octets, taken: 0, refused: None });
     // The result is reported later, since an operation never answers from within the call that
-    // starts it. The session also sets its deadline after this call.
+    // starts it. The session also sets its deadline after this call, and so replaces the deadline
+    // of a retry. So the next turn continues, both after a refusal and if the store is busy.
     if let Err(refusal) = request_part(host) {
         if let Some(reading) = &mut host.state.reading {
             reading.refused = Some(refusal);

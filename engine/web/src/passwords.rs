@@ -50,7 +50,7 @@ impl PasswordPreparation {
         }
     }
 
-    /// The memory of the preparation in bytes, in addition to its size.
+    /// The memory of the preparation in bytes, without the [`PasswordPreparation`] itself.
     pub(super) fn kept_bytes(&self) -> usize {
         let hash_bytes = match &self.stage {
             // The hash job has a copy of the password.

@@ -56,8 +56,8 @@ pub(super) enum LoginPurpose {
 }
 
 impl PendingRequest {
-    /// Begins a request that has arrived. `None`: the request was sent to another core, which will
-    /// reply.
+    /// Begins a request that has arrived. `None`: the request was queued for the core of the
+    /// account, which will reply.
     ///
     /// Errors: the reply, if it is known at once.
     #[cold]
@@ -76,7 +76,7 @@ impl PendingRequest {
         Ok(Some(PendingRequest::Login { attempt, purpose }))
     }
 
-    /// The memory of the request in bytes, in addition to its size.
+    /// The memory of the request in bytes, without the [`PendingRequest`] itself.
     pub(super) fn kept_bytes(&self) -> usize {
         match self {
             PendingRequest::Admission(_)
@@ -114,7 +114,7 @@ pub(super) enum Refused {
 }
 
 impl LoginPurpose {
-    /// The memory of the purpose in bytes, in addition to its size.
+    /// The memory of the purpose in bytes, without the [`LoginPurpose`] itself.
     fn kept_bytes(&self) -> usize {
         match self {
             LoginPurpose::Certificates(_) => 0,

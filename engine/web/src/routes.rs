@@ -15,7 +15,8 @@ use super::context::HttpCall;
 use super::pending::{LoginPurpose, PendingRequest};
 
 impl PendingRequest {
-    /// Begins a webmail request. `None`: the request was sent to another core, which will reply.
+    /// Begins a webmail request. `None`: the request was queued for the core of the account, which
+    /// will reply.
     ///
     /// Errors: the reply, if it is known at once.
     pub(super) fn webmail(
@@ -31,8 +32,8 @@ impl PendingRequest {
         PendingRequest::of(asked, call)
     }
 
-    /// Continues a webmail request when its form has arrived. `None`: the request was sent to
-    /// another core, which will reply.
+    /// Continues a webmail request when its form has arrived. `None`: the request was queued for
+    /// the core of the account, which will reply.
     ///
     /// Errors: the reply, if it is known at once.
     pub(super) fn form(

@@ -30,9 +30,9 @@ impl MessageKey {
     }
 }
 
-/// Names a message in the address of its page, wherever it is moved: `{conversation}.{guid}`, in
-/// hexadecimal digits. Both numbers are permanent, and the store finds the messages of a
-/// conversation quickly.
+/// Names a message in the address of its page, even after the message was moved:
+/// `{conversation}.{guid}`, in hexadecimal digits. Both numbers are permanent, and the store finds
+/// the messages of a conversation quickly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PermanentId {
     /// The number of the conversation.
@@ -91,8 +91,8 @@ impl fmt::Display for PermanentId {
     }
 }
 
-/// Names a place in a list in addresses: `{date}.{guid}.{uid}`, the GUID in hexadecimal digits. The
-/// message of the place may be moved or deleted: the list goes on from the same place.
+/// A place in a list, as addresses name it: `{date}.{guid}.{uid}`, the GUID in hexadecimal digits.
+/// If the message at the place is moved or deleted, the list still goes on from the same place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ListPlace(pub DatePlace);
 
@@ -117,10 +117,10 @@ impl fmt::Display for ListPlace {
     }
 }
 
-/// Names a place in the results of a search in addresses: `{mailbox}.{place}`.
+/// A place in the results of a search, as addresses name it: `{mailbox}.{place}`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SearchPlace {
-    /// The number of the mailbox of the message there, never 0.
+    /// The number of the mailbox that has the message at this place, never 0.
     pub mailbox: u32,
     /// The place of the message.
     pub place: ListPlace,
@@ -158,8 +158,8 @@ impl fmt::Display for MessageKey {
 
 /// A page of the webmail to which a form or an address redirects.
 ///
-/// Whatever the client sends, the value is an address that this program has written. It is the
-/// address of an existing page, and never of the login page.
+/// Whatever the client sends, the value is an address that this program has written. It is a valid
+/// address of a page, and never of the login page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination(String);
 

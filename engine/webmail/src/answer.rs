@@ -6,7 +6,8 @@
 //! - A part of a message is a download, or a document in a sandbox without scripts and forms. The
 //!   document in a frame has our origin, so that the script of the page can measure it. But nothing
 //!   in it can use that origin: it runs no code, loads nothing from our host, and navigates no
-//!   window but its own and those that it opens. Alone in a window it may do no more.
+//!   window but its own and those that it opens. The same holds for a document that is alone in a
+//!   window.
 //! - No cache may store a part of an account's mail.
 //! - A page of another site cannot get a handle of our windows, and cannot load our replies as
 //!   images or scripts. A document in a sandbox has no opener policy, since browsers would refuse
@@ -47,8 +48,8 @@ const MESSAGE_POLICY: &str = "sandbox allow-same-origin allow-popups allow-popup
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of a message's HTML after the reader has asked for remote content. It may load only
-/// images, fonts and styles. A policy cannot name all hosts but ours: `router` refuses to send a
-/// page as an image.
+/// images, fonts and styles. A policy cannot allow all hosts except ours. So `router` refuses to
+/// send a page as an image.
 const MESSAGE_POLICY_LOADED: &str = "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
                                     img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
@@ -60,7 +61,7 @@ const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none
 pub(crate) enum Title {
     /// A file to download.
     File {
-        /// The name. If it is empty, the link to the file has it.
+        /// The name. If it is empty, the browser takes the name from the link to the file.
         name: String,
         media_type: &'static str,
         /// The length in octets, if it is known.
@@ -235,8 +236,8 @@ fn with_private_fields(reply: Reply) -> Reply {
 }
 
 /// The value of `Content-Disposition` (RFC 6266 section 5, appendix D). It has a name in ASCII for
-/// all browsers, and the true name for browsers that support `filename*`. A name in a link counts
-/// only if there is none here.
+/// all browsers, and the true name for browsers that support `filename*`. Browsers use the name in
+/// a link only if this value has no name.
 fn disposition(name: &str) -> String {
     if name.is_empty() {
         return "attachment".into();

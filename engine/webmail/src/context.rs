@@ -147,8 +147,8 @@ impl JobContext<'_, '_> {
         self.cx.directory.has_domain_of(address)
     }
 
-    /// Counts a message of the account with these remote recipients for today. Errors: the limit
-    /// that the message would exceed. In this case the message is not counted.
+    /// Adds a message with these remote recipients to what the account has sent today. Errors: the
+    /// limit that the message would exceed. In this case the message is not counted.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,

@@ -67,7 +67,8 @@ pub struct ConversationMessage<'a> {
     pub date: &'a str,
     /// The exact time (RFC 3339).
     pub moment: &'a str,
-    /// The time in the message's date field in both forms, if it differs from the arrival.
+    /// The time in the message's date field, if it differs from the arrival: in the form of `date`,
+    /// and in the form of `moment`.
     pub sent: Option<[&'a str; 2]>,
     /// The beginning of the text.
     pub snippet: &'a str,

@@ -42,7 +42,7 @@ impl FlashMessage {
         FlashMessage { is_error: true, ..FlashMessage::success(text) }
     }
 
-    /// The flash message after an action has succeeded that cannot be undone.
+    /// The flash message after the success of an action that cannot be undone.
     pub(crate) fn success(text: &str) -> FlashMessage {
         FlashMessage { text: text.into(), is_error: false, undo: None, seconds: None }
     }

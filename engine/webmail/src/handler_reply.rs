@@ -11,8 +11,8 @@ pub struct AddressedReply {
     pub ticket: Ticket,
     /// The message to the core of the connection.
     pub reply: HandlerReply,
-    /// In the answer to a request: the length of its form in bytes. `None`: the request was
-    /// answered earlier.
+    /// The length of the request's form in bytes, if this message answers the request. `None`: the
+    /// request was answered earlier.
     pub answers: Option<usize>,
 }
 

@@ -28,7 +28,7 @@ pub enum RowTarget {
 pub struct ListRow<'a> {
     /// The key of the conversation or message in forms.
     pub key: Escaped<'a>,
-    /// The address of the page that shows it, without the list from which it is opened.
+    /// The address of the row's page. It does not name the list yet.
     pub href: Escaped<'a>,
     /// The kind of that page.
     pub target: RowTarget,
@@ -58,11 +58,11 @@ pub struct ListRow<'a> {
 #[derive(Clone, Debug)]
 pub struct RenderedRow {
     text: Arc<str>,
-    /// Where the list belongs into the text. `None`: the row leads to a draft.
+    /// The position in the text at which the list is inserted. `None`: the row leads to a draft.
     list_at: Option<usize>,
 }
 
-/// The mark in the template for the list from which the message is opened. No escaped text has it.
+/// The text in the row template that marks the position of the list. No escaped text contains it.
 const LIST_MARK: &str = "<list>";
 
 impl ListRow<'_> {

@@ -1,20 +1,21 @@
-//! The text that the engine adds to the end of each HTML message: the style of what the message
-//! leaves open.
+//! The text that the engine adds to the end of each HTML message: the style of everything that the
+//! message does not style itself.
 //!
 //! The text is at the end, since a document must begin with its doctype for browsers to use
 //! standards mode. All selectors are in `:where()`, which has no specificity. So each rule of the
-//! message wins. Presentational attributes lose, so no rule is about a property that the elements
-//! of a message set by attributes, except where the selector leaves them out.
+//! message wins. But attributes such as `bgcolor` lose even against these rules. So each rule
+//! leaves out the elements that set its property by an attribute, such as `marginwidth`. One
+//! exception: `height:auto` keeps the proportions of an image that `max-width` makes smaller.
 
 use crate::remote_content::RemoteContent;
 
 /// Makes links open in new windows. The frame could not show the targets of links, since the page
 /// around the frame forbids frames of other sites.
 ///
-/// The fonts and the ink are those of our pages. Tables inherit them: in quirks mode they would
-/// not. On paper, no text and no image has the colours of a dark screen, which `frames.js` may have
-/// given to them. An image is at most as wide as the frame. An image in a table is not: the columns
-/// would shrink with it.
+/// The fonts and the ink are those of our pages. The rule for tables makes them inherit both in
+/// quirks mode, too. On paper, no text and no image has the colours of a dark screen, which
+/// `frames.js` may have given to them. An image is at most as wide as the frame. An image in a
+/// table keeps its width, since the columns would shrink with it.
 const END: &str = concat!(
     "<base target=\"_blank\"><style>",
     ":where(html){font:93.75%/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",\"Liberation Sans\",sans-serif;color:#18202c;overflow-wrap:break-word}",
@@ -29,7 +30,8 @@ const END: &str = concat!(
 );
 
 /// The style of images that are blocked: the alternative text in a box, in place of the browser's
-/// icon. An image without text and size is hidden, and so is one that is there to be counted.
+/// icon. An image without text and size is hidden, and so is a tracking pixel: an image with a
+/// width or height of 0 or 1.
 const BLOCKED: &str = concat!(
     "<style>",
     ":where(img:not([src^=\"data:\" i])){position:relative;outline:1px dashed #7b8699;outline-offset:-1px;font-size:12px;color:#566072}",

@@ -1,4 +1,5 @@
-//! A statement above a message about its kind: that it is a report on another message, for example.
+//! A statement that the page shows above a message. It says what kind of message this is, such as a
+//! report on another message.
 //!
 //! Invariant: a statement says only what the message claims, and never that it is true.
 

@@ -18,7 +18,8 @@ use tasks::FrameId;
 
 use crate::jobs::UploadPiece;
 
-/// The maximum number of open replies of a core, and of one account.
+/// The maximum number of open replies with a handler on a core, and of one account. The open
+/// replies of `listeners` have no handler, and do not count.
 const REPLIES_MAX: usize = 32;
 const REPLIES_OF_ACCOUNT_MAX: usize = 8;
 

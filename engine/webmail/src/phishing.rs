@@ -1,12 +1,13 @@
-//! Phishing warnings: links with a text that names another host than their target, host names that
-//! mix scripts, and sender names that look like other addresses.
+//! Phishing warnings: links that name one host and lead to another, host names that mix scripts,
+//! and sender names that look like other addresses.
 //!
 //! The HTML of a message is shown in a frame without scripts, so the page cannot show link targets
 //! in the frame. The page shows the warnings as text next to the message.
 //!
 //! Invariants:
-//! - A warning quotes only hosts and addresses, made of alphanumeric characters, dots and hyphens.
-//!   No other text of the message can become a part of a warning.
+//! - A warning quotes only hosts and addresses. A host has alphanumeric characters, dots and
+//!   hyphens, and a local part also `_` and `+`. No other text of the message can become a part of
+//!   a warning.
 //! - A message has at most [`WARNINGS_MAX`] warnings, and the work is linear in its text.
 //!
 //! Implements: UTS 39 sections 4 (only for Latin characters) and 5, RFC 3492, RFC 3986 section 3.2,

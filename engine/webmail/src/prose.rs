@@ -103,7 +103,7 @@ fn unquoted(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// The beginnings of a patch in the format of Git, with its table of changed files, and of a
-/// signature. Where there is none, it begins at the end of the text.
+/// signature. If the text has no patch or no signature, it begins at the end of the text.
 fn patch_and_signature(text: &str) -> [usize; 2] {
     let (mut table, mut patch, mut signature) = (None, None, None);
     for dashes in memmem::find_iter(text.as_bytes(), "--") {

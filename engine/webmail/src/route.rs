@@ -49,10 +49,11 @@ pub enum WebPage<'a> {
         /// The range of its messages.
         range: ListRange,
     },
-    /// `/mail/box/{id}/{uid}`: the message at a place, with its conversation.
+    /// `/mail/box/{id}/{uid}`: the message with this UID, with its conversation.
     Read(MessageKey),
-    /// `/mail/message/{id}?list={address}`: the same page. This address survives moves. The page
-    /// leads back to the list, by default the newest messages of the mailbox.
+    /// `/mail/message/{id}?list={address}`: the same page. This address stays valid when the
+    /// message is moved. The page leads back to the list, by default the newest messages of the
+    /// mailbox.
     Message(PermanentId, Option<Destination>),
     /// `/mail/compose`: a new message.
     Compose(ComposeStart),

@@ -6,7 +6,7 @@
 //!          / ( "before:" / "after:" ) day / text )
 //! field  = "from" / "to" / "subject" / "in"
 //! text   = word / DQUOTE words DQUOTE        ; the second quote may be missing
-//! day    = year "-" month "-" day            ; or with "/"
+//! day    = 4DIGIT "-" 1*2DIGIT "-" 1*2DIGIT  ; year, month and day, or with "/"
 //! ```
 //! All terms must match. `-` negates a term. A text matches anywhere, also within words, since not
 //! all languages have spaces between words. Days are those of the user's zone. `after:` includes

@@ -26,8 +26,8 @@ pub(crate) enum JobProgress {
     Taken,
     /// The job is done, with this reply.
     Reply(Reply),
-    /// The job is done. The browser is redirected to this path, and the page there shows the flash
-    /// message with its undo button.
+    /// The job is done. The browser is redirected to this path. The page there shows the flash
+    /// message, with an undo button if it has an undo action.
     Redirect(String, FlashMessage),
     /// The reply begins with this piece. The job continues when the connection asks for more.
     Begin(DocumentStart),

@@ -1,5 +1,5 @@
-//! TLS statistics with other servers. Merges the counts of all cores into rows of the queue page. A
-//! row has the counts of one domain, one day (UTC) and one policy.
+//! Statistics about TLS with other servers. Merges the counts of all cores into rows of the queue
+//! page. A row has the counts of one domain, one day (UTC) and one policy.
 //!
 //! Implements: RFC 8460 sections 4.2 and 4.3 (the names of policies and failures).
 

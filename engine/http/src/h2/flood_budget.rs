@@ -4,9 +4,9 @@
 //! client cancels requests at once (CVE-2023-44487), or makes the server cancel them
 //! (CVE-2025-8671). Other floods use PING, SETTINGS, priorities, empty frames, endless heads, or
 //! windows that open byte by byte (CVE-2019-9511 to 9518, CVE-2024-27316). So each such frame costs
-//! the client points. Responses and sent bytes earn points. The connection of a client with no
-//! points left ends with ENHANCE_YOUR_CALM. No clock is used: a normal client earns more than it
-//! spends, however fast it is.
+//! the client points. Responses and sent bytes earn points. If a frame costs more points than the
+//! client has left, the connection ends with ENHANCE_YOUR_CALM. No clock is used: a normal client
+//! earns more than it spends, however fast it is.
 
 use http2::ErrorCode;
 

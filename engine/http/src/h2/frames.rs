@@ -13,7 +13,8 @@ use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
 use crate::session::HttpWaitsFor;
 
-/// The maximum number of settings in one frame. Few settings exist, and each costs work.
+/// The maximum number of settings in one frame. Each costs work, and a normal client needs only a
+/// few.
 const SETTINGS_MAX: usize = 32;
 
 /// The longest request body, in bytes, that the session awaits before it responds. It is half of

@@ -162,7 +162,7 @@ impl StreamList {
         Ok(SendStep::Waits)
     }
 
-    /// The whole response of the stream at this place is queued. Resets the stream if the client
+    /// The whole response of the stream with this index is queued. Resets the stream if the client
     /// may still send a body on it. Otherwise removes it.
     fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
         let Some(stream) = self.list.get_mut(place) else { return };
@@ -197,7 +197,7 @@ impl StreamList {
         }
     }
 
-    /// Removes the stream at this place.
+    /// Removes the stream with this index.
     fn forget(&mut self, place: usize, actions: &mut impl Actions) {
         if place < self.list.len() {
             left(&self.list.remove(place), actions);

@@ -1,5 +1,6 @@
-//! Requests for a handler on an HTTP/1.1 connection. The session reads no bytes after a request
-//! until the handler has replied. So the handler has only one request of the connection at a time.
+//! Requests for a handler on an HTTP/1.1 connection. The session takes no bytes after the head of a
+//! request until the handler has admitted the body or has replied. So the handler has only one
+//! request of the connection at a time.
 //!
 //! A body stays in the caller's buffer until its sender is admitted. After the admission, the
 //! session sends `100 Continue` if the client waits for it, and keeps the body.
@@ -150,7 +151,7 @@ impl Session {
     }
 
     /// There may be space now for the head of a reply. The reply begins only if there is space for
-    /// its whole head, even if it is late.
+    /// its whole head, even if the handler has replied late.
     pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);

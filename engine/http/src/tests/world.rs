@@ -85,8 +85,8 @@ pub(super) struct World {
     pub(super) kept_max: usize,
     /// The memory of admitted bodies that was not released yet, in bytes.
     pub(super) admitted: usize,
-    /// The pieces that have arrived with the numbers of their bodies, and the numbers of complete
-    /// bodies.
+    /// The pieces that have arrived, each with the number of its body. `ended`: the numbers of
+    /// complete bodies.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
     pub(super) ended: Vec<u64>,
     /// The numbers of open replies for which the handler was asked for more.

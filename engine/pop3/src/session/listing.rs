@@ -14,8 +14,8 @@ use super::{Pop3WaitsFor, VISITED_PER_TURN_MAX};
 
 /// A list in progress.
 ///
-/// Invariant between two calls of [`MaildropList::send`]: of the messages before `next`, exactly
-/// those that are not marked have their line sent. No other line was sent.
+/// Invariant between two calls of [`MaildropList::send`]: the sent lines are those of the unmarked
+/// messages before `next`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MaildropList {
     column: Column,
@@ -44,7 +44,7 @@ const PAGE_BYTES: usize = 1024;
 /// Lines that are sent together.
 type ListPage = heapless::Vec<u8, PAGE_BYTES>;
 
-/// The most bytes of a line and the end of the list after it.
+/// The maximum length of one line together with the end of the list, in bytes.
 const ENTRY_BYTES_MAX: usize = REPLY_TEXT_BYTES_MAX + reply::END.len();
 
 impl MaildropList {

@@ -54,7 +54,7 @@ struct OpenFile {
 }
 
 impl AttachmentCopy {
-    /// `composer`: the writer of the new message, after the message's own files.
+    /// `composer`: the writer of the new message. It has written the message's own files already.
     pub(super) fn new(
         draft: MessageKey,
         mut wanted: Vec<usize>,

@@ -78,8 +78,8 @@ impl ComposeJob {
         }
     }
 
-    /// Replies with the page. If the draft is in transit, the reply is a redirect with an undo
-    /// button instead.
+    /// Replies with the page. If the draft is in transit, redirects to Drafts instead. The flash
+    /// message there has an undo button while the message is held.
     pub(super) fn done(
         &mut self,
         client: &AuthenticatedClient,
@@ -180,8 +180,7 @@ fn source(start: ComposeStart) -> Option<MessageKey> {
 }
 
 impl InitialFields {
-    /// The initial fields for a start from `message`. `own`: the user's
-    /// addresses.
+    /// The initial fields of a page that starts from `message`. `own`: the user's addresses.
     fn of(
         start: ComposeStart,
         message: QuotedMessage<'_>,

@@ -6,8 +6,9 @@
 //! messages, or the requested one alone, can be on a page for printing.
 //!
 //! Invariants:
-//! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which at most [`WHOLE_MAX`] messages
-//!   with [`WHOLE_OCTETS_MAX`] octets are read in full. Each other message has a line and a link.
+//! - The cost of a page is bounded: it has at most [`SHOWN_MAX`] messages. In addition to the
+//!   requested message, at most [`WHOLE_MAX`] messages with [`WHOLE_OCTETS_MAX`] octets are read in
+//!   full. Each other message has a line and a link.
 //! - Messages in Trash and Junk are shown only when opened from there.
 //! - A message that users send to themselves exists twice, in Sent and in the mailbox where it
 //!   arrived. It is shown once. Equal identifiers do not prove a copy, since a sender can forge

@@ -39,8 +39,8 @@ pub(crate) enum DocumentKind {
     Message,
     /// The part with this index, as a file.
     Part(u16),
-    /// A file in the part with this index, which is a container: the index of the part, and that
-    /// of the file.
+    /// A file in a part that is a container: the index of the part, and the index of the file in
+    /// it.
     Inner(u16, u16),
 }
 
@@ -68,8 +68,9 @@ struct Extracted {
     /// The reader of the wanted part, if it is a container, and the index of the wanted file.
     container: Option<(TnefReader, usize)>,
     decoder: Option<BodyDecoder>,
-    /// The name of the wanted part, if the part was found. That of a file in a container is empty:
-    /// it may be after the content, so the link to the file has it.
+    /// The name of the wanted part, if the part was found. The name of a file in a container is
+    /// left empty, since it may follow the content. The browser then takes the name from the link
+    /// to the file.
     name: Option<String>,
     bytes: Vec<u8>,
     /// The number of bytes that were sent before `bytes`.
@@ -256,7 +257,7 @@ impl Extracted {
         self.message_was_found(parts);
     }
 
-    /// Cuts the bytes off at the end of the wanted attached message. That end is known when all
+    /// Drops the bytes after the end of the wanted attached message. That end is known when all
     /// parts are known.
     fn message_within_ended(&mut self, parts: &[Part]) {
         if let Some(part) = self.message_within(parts) {

@@ -7,9 +7,9 @@
 //! Invariants:
 //! - Only a type in [`TYPES`] and the base64 of the image are written. No other text from the
 //!   image's part is written to the document.
-//! - Of an image, the memory has only its place in the message. The image is read when the document
-//!   is written up to it. The end of the document that is held back is as long as the longest
-//!   reference.
+//! - The memory has only the places of images in the message, not the images. An image is read when
+//!   the document is written up to it. At most the length of the longest reference is held back
+//!   from the end of the document.
 //! - All images of a document together have at most [`IMAGES_BYTES_MAX`] bytes, and a repeated
 //!   image counts each time. Further images are missing.
 //!
@@ -37,8 +37,8 @@ const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 /// The longest reference with its delimiter, in bytes.
 const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
 
-/// The media types that count as images, as parts declare them and as the document has them. SVG is
-/// left out, since mail rarely embeds it, although its scripts would not run.
+/// The media types that count as images: as a part declares each, and as the document names it. SVG
+/// is left out, since mail rarely embeds it, although its scripts would not run.
 const TYPES: [(&str, &str); 10] = [
     ("image/png", "image/png"),
     ("image/jpeg", "image/jpeg"),
@@ -74,7 +74,8 @@ struct EmbeddedImage {
     /// The index of the image's part.
     part: usize,
     id: String,
-    /// The identifier, decoded as in an address. Some programs encode both.
+    /// `id`, decoded as in an address. Some programs encode the identifier in the part's header,
+    /// too.
     decoded_id: String,
     media_type: &'static str,
     encoding: Encoding,

@@ -1,9 +1,10 @@
 //! The contents of files about which a page says something: calendars, and containers of Outlook.
 //! They are read while the message passes.
 //!
-//! Invariant: of a message at most [`CALENDARS_MAX`] calendars are read, one at a time, each up to
-//! [`CALENDAR_BYTES_MAX`] and the piece of the message that reaches it. Of at most
-//! [`CONTAINERS_MAX`] containers only names and texts are kept, which their reader bounds.
+//! Invariant: at most [`CALENDARS_MAX`] calendars of a message are read, one at a time. The reading
+//! of a calendar stops after the piece of the message with which it reaches [`CALENDAR_BYTES_MAX`].
+//! At most [`CONTAINERS_MAX`] containers are read. Only their names and texts are kept, and
+//! [`TnefReader`] limits the size of both.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,8 +60,8 @@ impl FileContents {
         &self.calendars
     }
 
-    /// The files in containers that have a content: the index of the part, that of the file, and
-    /// the file.
+    /// The files with content that are in containers: the index of the part, the index of the file,
+    /// and the file.
     pub(super) fn inner_files(&self) -> impl Iterator<Item = (usize, usize, &TnefFile)> {
         self.containers.iter().flat_map(|(part, container)| {
             let files = container.files().iter().enumerate();
@@ -68,8 +69,8 @@ impl FileContents {
         })
     }
 
-    /// The first container with a text, and the index of its part. Of a long text only the
-    /// beginning is kept, or nothing.
+    /// The first container with a text, and the index of its part. If the text is long, only its
+    /// beginning is kept, or nothing of it.
     pub(super) fn with_text(&self) -> Option<(usize, &TnefReader)> {
         let has_text =
             |container: &TnefReader| container.is_text_cut() || !container.text().trim().is_empty();

@@ -4,7 +4,7 @@
 //! zone.
 //!
 //! Any sender can write an invitation in the name of another person. So the statement names the
-//! message as its source, and the sender if that is another one.
+//! message as its source. If the sender is not that person, it also names the sender.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,10 +22,10 @@ use crate::zone::{Zone, ZoneCache};
 
 const SECONDS_IN_DAY: u64 = 86_400;
 
-/// The maximum number of different zones of the database in which the events of a message are.
+/// The maximum number of different zones of the database that are used for the events of a message.
 const ZONES_MAX: usize = 8;
 
-/// The reader's zone, and those of the events on a page.
+/// The reader's zone, and the zones of the events on a page.
 pub(super) struct Zones<'a> {
     reader: &'a Zone,
     known: ZoneCache,
@@ -47,7 +47,7 @@ impl Zones<'_> {
         self.of_message.clear();
     }
 
-    /// The zone with this name in the database. `None`: the message has too many.
+    /// The zone with this name in the database. `None`: the message names too many zones.
     fn find(&mut self, name: &'static str) -> Option<Zone> {
         if !self.of_message.contains(&name) {
             if self.of_message.len() >= ZONES_MAX {
@@ -227,8 +227,8 @@ impl core::fmt::Display for EventMoment {
     }
 }
 
-/// The time at a local time in a zone: as the calendar defines the zone, or as the database does.
-/// Some programs write a prefix before the name that the database has:
+/// The time at which clocks in a zone show `local`. The calendar defines the zone, or else the
+/// database. Some programs write a prefix before the name that the database has:
 /// `/mozilla.org/20050126_1/Europe/Berlin`.
 fn utc(
     local: UnixTime,

@@ -106,8 +106,8 @@ impl ListJob {
         let is_upwards = matches!(self.range, ListRange::After(_));
         let is_over = is_end || self.walked >= WALKED_MAX;
         if is_upwards && (is_end && self.rows.len() < ROWS_MAX || is_over && self.rows.is_empty()) {
-            // The newer messages do not fill a page, or they are all of one long conversation. So
-            // the job shows the newest page instead.
+            // The newer messages do not fill a page, or the walk has found no row among them, as in
+            // a very long conversation. So the job shows the newest page instead.
             *self = ListJob::new(mailbox, ListRange::Newest);
             return false;
         }
@@ -185,7 +185,8 @@ impl ListJob {
             ..=ROWS_MAX => path(ListRange::Newest),
             _ => path(ListRange::After(place_of(&row.info))),
         });
-        // The numbers of the first and last message. Rows are counted if they are fewer.
+        // The numbers of the first and last message. If there are fewer rows than messages, the
+        // text also counts the rows.
         let last = mailbox.messages.saturating_sub(left);
         let messages = format!("{}–{last} of {}", above + 1, mailbox.messages);
         let extent = match found.len() {

@@ -131,8 +131,8 @@ impl MailboxJob {
 }
 
 impl MailboxChange {
-    /// Collapses white space in the name, removes white space at its ends, and drops control
-    /// characters.
+    /// Collapses white space in the name, and removes white space at its ends. Control characters
+    /// count as white space.
     fn in_one_form(self) -> MailboxChange {
         let form = |name: String| {
             let seen: String = name

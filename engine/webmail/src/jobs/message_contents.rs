@@ -1,9 +1,9 @@
 //! The contents of a message, which are extracted while it is read: the fields about people and the
 //! subject, and the texts that may be shown.
 //!
-//! Invariant: the memory is bounded by [`TEXT_BYTES_MAX`] of text, [`PAGES_BYTES_MAX`] of HTML and
-//! [`MAILBOXES_MAX`] mailboxes in each kind of field, with little more. A text that finds no space
-//! is an attachment.
+//! Invariant: the memory has at most [`TEXT_BYTES_MAX`] of text, [`PAGES_BYTES_MAX`] of HTML and
+//! [`MAILBOXES_MAX`] mailboxes in each kind of field, and little else. A text for which there is no
+//! space is shown as an attachment.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -65,7 +65,8 @@ pub(super) struct MessageContents {
     is_own_field: bool,
     /// The time in the date field.
     pub(super) sent: Option<SentDate>,
-    /// The names and values of fields in the charset of the body, until it is known.
+    /// The names and values of fields that are not in UTF-8. They are taken to be in the charset of
+    /// the body, and wait until that charset is known.
     unlabelled: Vec<(&'static str, Vec<u8>)>,
     /// The number of bytes in `unlabelled`.
     unlabelled_bytes: usize,
@@ -88,7 +89,8 @@ pub(super) struct PartText {
     pub(super) text: String,
     /// Whether `text` is incomplete.
     pub(super) is_cut: bool,
-    /// Of a part for which there is no space, nothing was read.
+    /// The kind of the content. [`Content::TooLarge`]: there is no space for the part, so nothing
+    /// of it was read.
     content: Content,
 }
 
@@ -160,8 +162,8 @@ impl MessageContents {
         place.ok().and_then(|place| self.texts.get(place))
     }
 
-    /// Takes the texts that are shown, without blank ones beside others. A message without another
-    /// text shows that of a container.
+    /// Takes the texts that are shown. If all of them are blank, the text of a container is added.
+    /// Blank texts are left out if there are others.
     pub(super) fn take_shown(&mut self, presentation: &Presentation) -> Vec<PartText> {
         let mut texts = core::mem::take(&mut self.texts);
         texts.retain(|text| presentation.shown().any(|(part, _)| part == text.part));
@@ -183,7 +185,8 @@ impl MessageContents {
     }
 
     /// All that the presentation shows, as plain text, and whether that is the whole text of the
-    /// shown parts. A container is a file, too, so its text may be cut.
+    /// shown parts. The text of a container may be cut without an effect on this result, since the
+    /// container is also an attachment.
     pub(super) fn plain_text(&self, presentation: &Presentation) -> (String, bool) {
         let (mut plain, mut is_whole) = (String::new(), true);
         for (part, shown_as) in presentation.shown() {

@@ -2,8 +2,8 @@
 //!
 //! Lists and conversations are in the order of arrival, which senders cannot choose. The page of a
 //! message also shows the time in its date field if the two differ. Attributions and forwarded
-//! headers name the time in the date field, since it is part of the message. An impossible one does
-//! not count there: a message cannot have been sent long after its arrival.
+//! headers name the time in the date field, since it is part of the message. An impossible time
+//! does not count there: a message cannot have been sent long after its arrival.
 
 use alloc::format;
 use alloc::string::String;
@@ -36,7 +36,7 @@ pub(super) fn for_attribution(sent: Option<SentDate>, arrived: UnixTime, zone: &
 }
 
 /// The time when a message was written, for the header of a forwarded message. It is in the zone of
-/// its author, as far as it is known.
+/// the author, if that zone is known.
 pub(super) fn for_forwarding(sent: Option<SentDate>, arrived: UnixTime, zone: &Zone) -> String {
     let Some(SentDate { time, zone_minutes }) = possible(sent, arrived) else {
         return for_attribution(None, arrived, zone);

@@ -76,7 +76,8 @@ impl PasswordJob {
             return JobProgress::Waiting;
         }
         match self.stage {
-            // Until the other password is durable, the account still has the old one.
+            // Another change of the password is pending. Until it is durable, the account still has
+            // the old password.
             Stage::Wanted if cx.store().is_password_pending(account) => return JobProgress::Yield,
             Stage::Wanted if !self.is_replaced_present(account, cx) => {
                 self.is_outdated = true;

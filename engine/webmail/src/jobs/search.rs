@@ -33,8 +33,9 @@ use super::rows::{self, FoundMessage};
 /// The maximum number of messages that are examined for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;
 
-/// The number of messages that are read of the index at a time, in one mailbox and in all together.
-/// In a mailbox out of order, each read looks at all messages.
+/// The number of messages that are read from the index at a time: its limits in one mailbox, and
+/// the number in all mailboxes together. If the UIDs of a mailbox are not in the order of the
+/// dates, each read looks at all its messages.
 const AHEAD_MIN: usize = 32;
 const AHEAD_MAX: usize = 256;
 const AHEAD_IN_ALL: usize = 2048;
@@ -80,8 +81,8 @@ impl SearchedMailbox {
         self.next.front()
     }
 
-    /// The place from which a search goes on in this mailbox after a place. Of the messages of one
-    /// second, the mailbox with the lowest number comes first.
+    /// The place from which a search that has reached `at` goes on in this mailbox. Among messages
+    /// of the same second, those in the mailbox with the lowest number come first.
     fn place_after(&self, at: SearchPlace) -> DatePlace {
         let ListPlace(place) = at.place;
         match self.id.0.cmp(&at.mailbox) {

@@ -1,9 +1,9 @@
 //! A message form that arrives in pieces. The text is kept in memory, and files are written to the
 //! store while they arrive.
 //!
-//! When the first file begins, the job begins a draft with the text before it in the form. The
-//! draft becomes visible only when it is complete. If fields after the files change the text, or if
-//! the message is sent, the draft is written again, and its files are copied.
+//! When the first file begins, the job begins a draft with the text fields that precede the file in
+//! the form. The draft becomes visible only when it is complete. If fields after the files change
+//! the text, or if the message is sent, the draft is written again, and its files are copied.
 //!
 //! Invariants:
 //! - No part of a form is kept if the form is incomplete, or does not come from a page of its
@@ -104,8 +104,8 @@ impl MessageUpload {
         self.events.is_empty() && !self.is_whole
     }
 
-    /// Whether the next event begins a file, so that the draft must be begun first. Drops the
-    /// events before that event.
+    /// Whether an event begins a file that can be saved, so that the draft must be begun first.
+    /// Drops the events before that event, or all events if none does.
     pub(super) fn file_begins(&mut self) -> bool {
         while let Some(events) = self.events.pop_front() {
             if let FileEvent::Began(file) = &events

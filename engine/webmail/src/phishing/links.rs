@@ -155,7 +155,7 @@ fn without_tags(html: &str) -> String {
     out
 }
 
-/// The most bytes of a character reference after its `&`, with its `;`.
+/// The longest character reference, in bytes, without its `&` and with its `;`.
 const REFERENCE_BYTES_MAX: usize = 9;
 
 /// Decodes character references in a text (HTML section 13.2.5.72): numbers, and the names that may

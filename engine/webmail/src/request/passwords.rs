@@ -139,8 +139,8 @@ impl AuthenticatedRequest<'_, '_> {
         Job::Settings(SettingsJob { sessions: self.sessions(), typed: None })
     }
 
-    /// Replies to a password form without computed secrets, because its new password is not
-    /// acceptable.
+    /// Replies to a password form for which no secrets were computed, because the new password is
+    /// not acceptable.
     pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         Ok(self
             .complaint(wanted(form).err().unwrap_or("Your password was not changed. Try again.")))

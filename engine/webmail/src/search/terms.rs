@@ -32,7 +32,7 @@ impl Iterator for Terms<'_> {
     }
 }
 
-/// Whether a text without quotes parses as one term that matches it anywhere.
+/// Whether a text that is typed without quotes is parsed as a search for this text anywhere.
 pub(super) fn is_text(text: &str) -> bool {
     Terms(text).next().is_some_and(
         |term| matches!(&term.what, Criterion::Anywhere(phrase) if phrase.text() == text),
@@ -79,8 +79,8 @@ pub(super) fn not_understood(typed: &str) -> Vec<&str> {
     found
 }
 
-/// `cc:grace`, `before:yesterday`, `OR`. An address of the web is none, and a prefix of a subject
-/// (`Re:`) has no value.
+/// Whether the word looks like an operator, such as `cc:grace`, `before:yesterday` or `OR`. A web
+/// address is not an operator, and neither is the prefix of a subject (`Re:`), which has no value.
 fn is_like_operator(word: &str, after: &str) -> bool {
     if let "OR" | "AND" | "NOT" = word {
         return true;

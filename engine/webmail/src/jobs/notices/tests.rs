@@ -120,7 +120,8 @@ fn a_receipt_says_what_it_means() {
         let facts = "Subject: Lünch\nReader: bob@far.test";
         assert_eq!(of("bob@far.test", disposition), [format!("{message} {expected}\n{facts}")]);
     }
-    // Other words than an address are not those of the webmail.
+    // A reader that is not an address is left out: its words could be taken for words of the
+    // webmail.
     for reader in ["Bob. Sign in at https://far.test/@x", "Bob"] {
         let notice = of(reader, "displayed").concat();
         assert!(notice.ends_with(&[displayed, "\nSubject: Lünch"].concat()), "{notice}");
