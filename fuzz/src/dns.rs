@@ -6,7 +6,7 @@
 //! - A port is bound once and released once. A stream is closed once. When no client waits, no port
 //!   and no stream is left.
 //! - Only records of the requested kind are returned.
-//! - Of the clients that may wait for one question, at most half act for the same host.
+//! - Of the clients that may wait for one question, at most half act for the same external host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

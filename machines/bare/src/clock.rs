@@ -58,7 +58,7 @@ pub(crate) fn set_day(now: Instant, day: UnixTime) {
 }
 
 /// Reads the time of day from the clock chip, at boot. If the chip is changing its registers, waits
-/// until it has.
+/// until the change is over, at most [`CHIP_UPDATE_MAX`].
 pub(crate) fn find_day() {
     wait_until(CHIP_UPDATE_MAX, || {
         let read = rtc::read();

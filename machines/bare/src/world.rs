@@ -110,9 +110,9 @@ impl BareMachine {
     /// Sleeps until `until`, or until a frame arrives, a disk request completes, a key is pressed,
     /// or another core wakes this core. May return earlier.
     ///
-    /// The sleep misses no event. First this core requests interrupts from the devices at their
-    /// next entry, and from the other cores at their next wake. Then it checks the rings and the
-    /// wakes again. Interrupts stay off until the processor sleeps.
+    /// The sleep misses no event. First this core requests interrupts from the devices and from the
+    /// other cores. Then it checks the rings and the wakes again, because an event may have come
+    /// before the request. Interrupts stay off until the processor sleeps.
     pub fn idle(&mut self, until: Instant) {
         console::before_sleep();
         let until = self

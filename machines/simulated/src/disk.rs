@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A completed flush makes exactly those writes durable that completed before the flush was
 //!   requested.
-//! - Outstanding requests are carried out in any order.
+//! - Outstanding requests may be carried out in any order.
 //! - The disk keeps the written contents. A fault of a sector only hides them until the sector is
 //!   written again, so the true contents are always known.
 //! - After a power cut each written and unflushed sector holds, independently of others, its
@@ -30,9 +30,11 @@ pub enum Mood {
     /// The disk carries out a request only when the test calls [`MemoryDisk::carry_out_next`] or
     /// [`MemoryDisk::carry_out_any`].
     Waits,
-    /// The disk reports an error for each write, and writes nothing.
+    /// The disk reports an error for each write. It writes nothing, or with
+    /// [`MemoryDisk::carry_out_any`] a random part.
     FailsWrites,
-    /// The disk reports an error for each flush, and makes nothing durable.
+    /// The disk reports an error for each flush. It makes nothing durable, or with
+    /// [`MemoryDisk::carry_out_any`] a random part.
     FailsFlushes,
     /// The disk reports an error for each read.
     FailsReads,
@@ -131,8 +133,8 @@ impl MemoryDisk {
     }
 
     /// The durable contents, in the format that [`MemoryDisk::of_image`] reads: the number of
-    /// sectors as u64, then for each nonzero sector its number as u64 and its 512 bytes.
-    /// Little-endian.
+    /// sectors as u64, then for each nonzero sector its number as u64 and its 512 bytes. The
+    /// numbers are little-endian.
     pub fn image(&self) -> Vec<u8> {
         let mut image = self.sectors.to_le_bytes().to_vec();
         for (sector, bytes) in
@@ -305,7 +307,7 @@ impl MemoryDisk {
         self.completed.push_back(DiskCompletion { token, operation, result, buffer });
     }
 
-    /// Whether all of these bytes are on the disk, and are whole sectors.
+    /// Whether these bytes are whole sectors, and all of them are within the disk.
     fn contains(&self, sector: Sector, bytes: usize) -> bool {
         let sectors = (bytes / SECTOR_BYTES) as u64;
         bytes.is_multiple_of(SECTOR_BYTES)

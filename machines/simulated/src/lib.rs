@@ -74,8 +74,8 @@ pub struct SimulatedMachine {
     pub transmit_ring: usize,
     /// The clocks of the cores. A core without an entry shows [`SimulatedMachine::now`].
     pub clocks: Vec<CoreClock>,
-    /// The computing time of a turn: the clock advances by this at each reading in a turn after the
-    /// first.
+    /// The computing time between two readings of the clock. In each turn, every reading except the
+    /// first one advances the clock by this time.
     pub computing: Micros,
     /// The number of readings of the clock, without the first one of each turn.
     pub readings: u64,

@@ -1,6 +1,7 @@
 //! The program `simulated`: runs one or many machine rooms, for `./barepost test sim`.
 //!
-//! Each share of the seeds runs in its own process. So no room of another process affects a room.
+//! Each share of the seeds runs in its own process, so rooms in different processes do not affect
+//! each other.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "this program's output is for people")]
 

@@ -62,8 +62,8 @@ impl SimulatedMachine {
     }
 }
 
-/// The hash of a frame's flow, which is the addresses and ports of TCP without IPv6 extension
-/// headers. Zero for all other frames.
+/// The hash of a TCP segment's flow: its addresses and ports. Zero for all other frames, and for
+/// segments behind IPv6 extension headers.
 fn flow_of(frame: &[u8], spread: u64) -> u64 {
     let names = match (frame.get(12..14), frame.get(23), frame.get(20)) {
         (Some([0x08, 0x00]), Some(6), _) => frame.get(26..38),

@@ -145,8 +145,8 @@ impl Shrinker {
         }
     }
 
-    /// Leaves out events: first half of the remaining events at a time, then a quarter, down to
-    /// single events.
+    /// Leaves out events in groups: at first each group is half of all events, then a quarter, down
+    /// to single events.
     fn leave_out(&mut self) {
         let is_in = |scenario: &Scenario, event: &usize| !scenario.left_out.contains(event);
         let mut size = self.best.events().div_ceil(2);

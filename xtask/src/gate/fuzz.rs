@@ -23,7 +23,8 @@ use toolchain::NIGHTLY;
 
 /// The time in seconds for which each target runs by default.
 const SECONDS_EACH: u64 = 6;
-/// A fixed seed for the short runs, so that only a change to the code changes their result.
+/// A fixed seed for the short runs: with the same code and the same corpus, two runs try the same
+/// inputs, up to the time limit.
 const SEED: u32 = 1;
 /// With this value libFuzzer chooses a random seed.
 const ANY_SEED: u32 = 0;

@@ -38,7 +38,7 @@ const SIZES_SESSIONS: u32 = 10;
 const OUR_LONG_RUNS: [u32; 3] = [1_000, 10_000, 100_000];
 /// The numbers of messages in our server's long runs with one session, as in the paper.
 const OUR_LONG_RUNS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
-/// The numbers of messages in the peer's long runs: as many as the peer accepts in a minute.
+/// The numbers of messages in the peer's long runs: no more than the peer accepts in a minute.
 const PEER_LONG_RUNS: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;

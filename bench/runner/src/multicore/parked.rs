@@ -19,9 +19,10 @@ use crate::at_tap::{Serving, service};
 use crate::client::Client;
 
 /// Sessions that stay on the first core: more than a third of the highest number of simultaneous
-/// requests.
+/// requests, which the three other cores share.
 const PARKED: usize = 64;
-/// The limit of opened sessions. About a fourth of them should go to the first of four cores.
+/// The bench gives up when the other cores have more sessions than this. About a fourth of all
+/// opened sessions should go to the first of four cores.
 const OPENED_MAX: usize = 16 * PARKED;
 /// A threshold: more instructions than a core executes to forward a segment, and fewer than it
 /// executes for a connection and its greeting.

@@ -74,7 +74,7 @@ pub(super) struct Through {
     pub(super) peers: Outcome,
 }
 
-/// The destination of the second half of the messages. The first half goes to a fast destination.
+/// The destination of every second message. The other messages go to a fast destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OtherHalf {
     /// A second destination, as fast as the first.

@@ -25,8 +25,8 @@ use crate::workplace::refuse_if_stopped;
 
 /// The queue lengths in entries, in ascending order.
 pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
-/// The highest number of messages that leave while the bench measures how fast the queue empties.
-/// It is at most half of the queue.
+/// The most messages that leave while the bench measures how fast the queue empties. Of a short
+/// queue, only half leaves.
 const DRAINED_MAX: u32 = 20_000;
 /// The time for which the bench sends messages for another destination. After a minute, the engine
 /// retries the destination that is down, and then examines all waiting entries.
@@ -163,8 +163,8 @@ impl Measurement<'_> {
     }
 
     /// Empties the queue: the destination is up when the machine starts. Returns the messages a
-    /// second and the guest instructions for each, both until this many messages have left, and the
-    /// number that have left at the stop.
+    /// second and the guest instructions for each, both from the first message until this many have
+    /// left. Also returns the number of messages that have left when the machine stops.
     fn drain(&self, messages: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;

@@ -4,8 +4,8 @@
 //! This file is about the order of these steps. While the boot tables are in use, the first MiB can
 //! be read and written. This MiB contains the start of the processors' descriptions, and receives
 //! the start code for other cores. The tables with the number of cores may be anywhere, so they are
-//! read through the machine's own page tables. Only then the size of the stacks is known, and so
-//! the amount of memory that is left.
+//! read through the machine's own page tables. Only then are the size of the stacks and the amount
+//! of remaining memory known.
 
 use super::other_cores::{self, StartPage};
 use super::processors::{Place, Processors};

@@ -5,7 +5,7 @@
 //! runs the image's code, with the page tables of the first core. There it loads its tables, and
 //! enables its vector state and its interrupt controller. Then the first core compares the
 //! time-stamp counters of the two. A core that does not start, or has a disagreeing counter, is
-//! halted for good, and the console reports it.
+//! reset and never used, and the console reports it.
 //!
 //! Invariants:
 //! - One core starts at a time. The words that `other_core.s` reads do not change before the core

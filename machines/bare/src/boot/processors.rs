@@ -204,7 +204,8 @@ fn mp_anchor(area: &[u8]) -> Option<u64> {
 }
 
 fn mp_processors<'a>(address: u64, read: &impl Fn(Range<u64>) -> &'a [u8]) -> Option<Processors> {
-    // A table above this limit is ignored: the boot tables map only 1 GiB.
+    // A table above 512 MiB is ignored. The boot tables map 1 GiB, so the whole of every other
+    // table is mapped.
     let end = address.checked_add(MP_HEADER_BYTES as u64).filter(|&end| end <= 1 << 29)?;
     let header = read(address..end);
     let bytes =

@@ -96,8 +96,8 @@ fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
     }
     if has_hypervisor {
         let leaf_max = __cpuid(LEAF_HYPERVISOR).eax;
-        // The limit of 0x4000_0100 excludes hypervisors without this leaf, which return the
-        // contents of another leaf.
+        // On a hypervisor without these leaves, `leaf_max` has the contents of another leaf. The
+        // limit of 0x4000_0100 excludes such values.
         if (LEAF_HYPERVISOR_TIMING..LEAF_HYPERVISOR + 0x100).contains(&leaf_max) {
             let kilohertz = __cpuid(LEAF_HYPERVISOR_TIMING).eax;
             return (kilohertz != 0).then_some(u64::from(kilohertz) * 1_000);

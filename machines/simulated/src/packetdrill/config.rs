@@ -19,8 +19,8 @@ pub(super) struct Config {
     pub(super) bind_port: u16,
     pub(super) connect_port: u16,
     pub(super) tolerance: Micros,
-    /// The tolerance in hundredths of a percent of the time since the previous event. The larger of
-    /// the two tolerances counts.
+    /// A second tolerance, in hundredths of a percent of the time since the previous event. The
+    /// larger one of this and `tolerance` counts.
     pub(super) tolerance_share: u64,
     /// A wrong result of a call does not end the script.
     pub(super) calls_may_fail: bool,

@@ -1,9 +1,9 @@
 //! One connection as a script sees it: its ports, and the mapping between the script's sequence
 //! numbers and those on the wire.
 //!
-//! A script chooses the number of our SYN, usually 0. Independent of that, the first byte of a
-//! stream has the number 1. On the wire our initial number is unpredictable, while the peer's
-//! initial number is the script's. The values of our timestamps map in the same way.
+//! A script chooses the number of our SYN, usually 0. Whatever that number is, the first byte of a
+//! stream has the number 1 in the script. On the wire our initial number is unpredictable, while
+//! the peer's initial number is the script's. The values of our timestamps map in the same way.
 
 use std::collections::HashMap;
 

@@ -67,7 +67,8 @@ pub(super) struct HostUnderTest {
     pub(super) sent: VecDeque<SentPacket>,
     /// The events that were not handled yet.
     pub(super) happened: VecDeque<Happened>,
-    /// The fault of a frame of the machine that no script allows.
+    /// The fault of a malformed frame that the machine has sent, if any. No script allows such a
+    /// frame.
     pub(super) malformed: Option<&'static str>,
     machine: SimulatedMachine,
 }

@@ -263,7 +263,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The length of the name at the start of `rest`. The names `exp-…`, `EXP-…`, `gen-…` and
-    /// `sequence#` contain a mark.
+    /// `sequence#` contain a hyphen or a `#`.
     fn name_length(&self) -> usize {
         let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let length = run_length(self.rest, is_name_character);

@@ -20,7 +20,7 @@ pub(super) struct Player {
     pub(super) terms: ScriptTerms,
     pub(super) host: HostUnderTest,
     pub(super) flows: Vec<Flow>,
-    /// The flow of packets without ports.
+    /// The flow that packets of the script without ports belong to.
     pub(super) under_test: Option<usize>,
     /// Whether the script has a new listener since `under_test` was set. If so, the next SYN
     /// without ports begins a flow.

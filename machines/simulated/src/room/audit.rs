@@ -305,8 +305,9 @@ impl DiskReader {
     }
 }
 
-/// The summary of a message with a head of this many octets, which the store has written after all
-/// others. The header is shortened after each chunk in which it goes on.
+/// The summary that the store must have made of a message with a head of this many octets. The
+/// store has written the head after all other octets, and has read the message chunk by chunk.
+/// After each chunk that does not complete the header, it has shortened the header.
 fn expected_summary(octets: &[u8], head: usize) -> Summary {
     let (head, below_head) = octets.split_at(head);
     let written = [below_head, head].concat();

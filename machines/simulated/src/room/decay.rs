@@ -58,8 +58,8 @@ fn blemish(disk: &MemoryDisk, sector: u64, how: Decay, dice: &mut Dice) -> Blemi
         }
         Decay::LostWrite => Blemish::ReadsAs(disk.held_before(sector)),
         Decay::Misdirection => {
-            // A sector at the same offset of another page is most similar, and so hardest to
-            // detect.
+            // Of all other sectors, one at the same offset of another page is the most similar. So
+            // its contents are the hardest to recognise as wrong.
             let other = dice.below(disk.sectors() / PAGE) * PAGE + sector % PAGE;
             let other = disk.written_from(other).unwrap_or(sector);
             Blemish::ReadsAs(disk.held(other))

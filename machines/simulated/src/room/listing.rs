@@ -41,7 +41,7 @@ pub(super) struct IndexCheck {
 struct ListedAccount {
     /// The core that owns the account, and the account's id there.
     owner: Option<(u8, AccountId)>,
-    /// The number of turns of the owner in this life, since the machine serves.
+    /// The number of turns of the owner in this life, since the machine began to serve.
     turns: u32,
     mailboxes: BTreeMap<u32, ListedMailbox>,
     /// The message of the room for each number of the store. If the disk has chunks of several

@@ -10,7 +10,7 @@ use smoltcp::wire::{
 
 use super::scenario::RouterReport;
 
-/// The MTU of every IPv6 path (RFC 8200 §5).
+/// The smallest MTU that an IPv6 path may have (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
 /// The router that reports packets that are too long. It forwards no frames itself.
 const ROUTER: EthernetAddress = EthernetAddress([0x02, 0, 0, 0, 2, 0xfe]);

@@ -57,7 +57,8 @@ impl Room {
         self.pass(START_AT_LATEST);
         self.story.healed_at = Some(self.story.now);
         for visitor in &mut self.visitors {
-            // A client continues its work, unless a restart has ended it.
+            // A client continues its work, and its wait for a response begins anew, unless a
+            // restart has ended its connection.
             if visitor.life_without_resets == Some(self.stations[visitor.station].life) {
                 visitor.line.moved = self.story.now;
             }
@@ -158,8 +159,8 @@ impl Room {
     }
 
     /// Checks that all held messages and all messages for the other server have left, except those
-    /// on bad sectors and those that find no space. Checks that the queue shows exactly the outbox
-    /// entries.
+    /// on bad sectors and those that find no space. Checks that the queue shows as many entries as
+    /// the outboxes have.
     fn check_departures(&mut self, station: usize) {
         assert!(
             self.listings[station].is_checking(),

@@ -29,8 +29,8 @@ use super::fixture::{HOSTNAME, STARTED_SECONDS};
 
 /// The length of a TLS record header, in bytes.
 const HEAD_BYTES: usize = 5;
-/// A machine that can begin no more handshakes may close one that makes no progress, but not before
-/// it has taken this long.
+/// A machine that can begin no more handshakes may end a handshake that makes no progress, but only
+/// one that has already taken this long.
 const HANDSHAKE_AT_LEAST: Micros = Micros::from_secs(1);
 /// The most sessions that a host can resume, for each port and choice of versions.
 const TICKETS: usize = 8;

@@ -68,7 +68,8 @@ fn lines(room: &Room) -> Vec<&str> {
         .collect()
 }
 
-/// The inbox that mail for `name` comes to, by the number of its messages before and after.
+/// The account among `accounts` that gets mail for `name`. A message is sent to find it. `None` if
+/// `name` is refused as unknown, or no inbox has grown.
 fn reader(room: &mut Room, name: &str, accounts: &[&str]) -> Option<String> {
     let mut talk = room.connect(25);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));

@@ -161,7 +161,7 @@ fn certificate_uploads_use_bounded_memory_per_core() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(34, &first);
     let both = client(&[&first, &second]);
-    // Eight may upload on each core. These clients are slow.
+    // Each core accepts eight uploads at a time. These clients are slow.
     let begun = |room: &mut Room| -> Vec<TlsStream> {
         let sender = |_| {
             let mut tls_stream = room.connect_tls(443, &both);

@@ -128,8 +128,8 @@ fn arc_results_count_only_from_trusted_domains() {
     assert!(send(&mut room, &mut server, "me@far.test", &apart).starts_with("250 2.0.0 "));
     let all = super::dmarc::messages_of(&room, "ada");
     assert_eq!(all.iter().filter(|(mailbox, _)| *mailbox == JUNK).count(), 1);
-    // If the ARC signature cannot be checked now, the message is not refused when a trusted domain
-    // may have found it authentic.
+    // Next, the ARC signature cannot be checked. A message is not refused if a trusted domain may
+    // have found it authentic.
     let lost = message_from("ada@strict.test");
     let [good, doubted] =
         [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));

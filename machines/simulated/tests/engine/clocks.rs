@@ -1,6 +1,6 @@
 //! Wrong clocks. If the clock shows a time before the build of the program, the server uses a later
-//! time. It uses any other wrong clock. It announces a wrong clock on the console, and keeps
-//! messages in their order.
+//! time instead. Otherwise it uses the time that the clock shows, even if that time is wrong. It
+//! announces a wrong clock on the console, and keeps messages in their order.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

@@ -66,7 +66,7 @@ fn every_core_accepts_clients_once_the_machine_serves() {
     }
 }
 
-/// The last core stops after 0, 1, 2 and more steps, and goes on later.
+/// The last core gets no turns after 0, 1, 2 and more steps, and gets turns again later.
 #[test]
 fn machine_serves_only_after_its_last_core_listens() {
     if CORES == 1 {

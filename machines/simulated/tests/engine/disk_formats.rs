@@ -382,9 +382,9 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     lines
 }
 
-/// Describes the contents of a disk, and serves it. The other server defers all mail for a minute,
-/// and then takes it for ten days. Also returns whether the lines `format` led to a conversion of
-/// the disk.
+/// Describes the contents of a disk, and serves it. The other server defers all mail for five
+/// minutes, and then takes it for ten days. Also returns whether the lines `format` led to a
+/// conversion of the disk.
 fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String, bool) {
     let mut history = format!("On the disk\n{}", listed(disk));
     let disk = MemoryDisk::of_image(&disk.image()).expect("the image is valid");
@@ -431,8 +431,9 @@ fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String
     (history, is_converted)
 }
 
-/// The lines of a history. Equal reports of a delay count once: a report names all recipients that
-/// wait then, but not one that is just being tried, so their number depends on the time.
+/// The lines of a history. Equal reports of a delay count once: a report names the recipients that
+/// wait at that time, but not one that is just being tried. So the number of reports depends on the
+/// time.
 fn without_repetitions(history: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = history.lines().collect();
     lines.dedup_by(|one, other| one == other && one.ends_with("has not been delivered yet"));

@@ -104,7 +104,7 @@ fn each_recipient_of_a_domain_is_reported() {
         friends.iter().zip(&others).flat_map(|(friend, other)| [&friend[..], other]).collect();
     let (_, world, inbox) = inbox_after_submission(1302, Mood::Takes, FROM_ADA, &to, MESSAGE);
     assert_eq!(world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>(), 22);
-    // An entry has up to four recipients, and one report.
+    // An entry that must be reported on success has up to four recipients, and causes one report.
     assert_eq!(inbox.len(), 3, "{inbox:?}");
     for number in 0..11 {
         let named = format!("Final-Recipient: rfc822; friend{number}@far.test\r\nAction: relayed");

@@ -26,8 +26,8 @@ fn named(inbox: &[String], action: &str, recipients: &[&str]) -> Vec<usize> {
     recipients.iter().map(of).collect()
 }
 
-/// Ends the room. Returns the number of arrival notes on its disk, which must be none when nothing
-/// is under way.
+/// Ends the room. Returns the number of arrival notes on its disk, which must be zero when no
+/// message is being delivered.
 fn notes(room: Room) -> usize {
     noted_arrivals(&room.machine.disk.power_cut(&mut Dice::new(1)), "ada@barepost.test")
 }
@@ -92,8 +92,8 @@ fn another_message_does_not_delay_the_report() {
     assert_eq!(room.engines.queue_entries(), 1);
 }
 
-/// A recipient that fails while another one of its entry waits to be reported is in the same
-/// report.
+/// A recipient fails while an earlier failure of the same entry waits to be reported. One report
+/// names both recipients.
 #[test]
 fn an_entry_whose_failures_wait_may_fail_further() {
     let (mut room, mut world, _, mut grace) = serving_queue(1_506, Mood::RefusesBob1);

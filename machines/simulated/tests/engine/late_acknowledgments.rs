@@ -23,8 +23,8 @@ fn data_sequence(frame: &[u8]) -> Option<i32> {
     (segment.src_port() == 25 && !segment.payload().is_empty()).then(|| segment.seq_number().0)
 }
 
-/// Forgets the frames seen so far. Returns the numbers of segments with data among them, and of
-/// segments that repeat an earlier one.
+/// Forgets the frames seen so far. Returns how many of them had data, and how many of those
+/// repeated an earlier one.
 fn data_segments(room: &mut Room) -> (usize, usize) {
     let seen = room.seen.replace(Vec::new()).unwrap_or_default();
     let numbers: Vec<i32> = seen.iter().filter_map(|frame| data_sequence(frame)).collect();

@@ -138,8 +138,9 @@ fn a_password_hash_that_is_only_on_disk_is_checked() {
     room.log_in("byron");
 }
 
-/// Sends 20 guesses in ten seconds from one address, which disconnects when it gets no reply at
-/// once. Returns the number of guesses that were checked.
+/// Sends 20 guesses in ten seconds from one address. The client resets each connection after 400
+/// ms. Returns the number of guesses without a reply by then: the server checks these, and refuses
+/// the others at once.
 fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
     let mut looked_at = 0;
     for number in 0..20 {

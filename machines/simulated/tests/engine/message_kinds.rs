@@ -169,7 +169,7 @@ fn files_in_a_winmail_dat_are_listed_and_downloaded() {
     let small = ada.get(&mut room, "/mail/inner/1.1/2.0");
     assert_eq!((small.status, &*small.body), (200, &b"It rains."[..]));
     let whole = ada.get(&mut room, "/mail/inner/1.1/2.2");
-    // A name here would count more than that of the link.
+    // A name in this field would replace the name that the link gives.
     assert_eq!(whole.field("Content-Disposition"), "attachment");
     assert!(whole.body == large, "{} bytes", whole.body.len());
     for missing in ["2.1", "2.5", "1.0", "3.0"] {

@@ -198,7 +198,7 @@ fn a_search_lists_messages_of_all_folders_by_date() {
     let token = ada.get(&mut room, "/mail/compose").token();
     for number in 0..120 {
         deliver_dated(&mut room, &format!("Number-{number}."), "Sat, 03 Jan 2026 10:00:00 +0000");
-        // Many messages of each second.
+        // Many messages arrive in the same second.
         if number % 30 == 29 {
             room.pass(Micros::from_secs(2));
         }
@@ -249,7 +249,7 @@ fn emptying_trash_deletes_what_the_page_showed() {
     act(&mut ada, &mut room, "trash", &["1.1", "1.2"]);
     let list = ada.get(&mut room, "/mail/box/6").text();
     let last = between(&list, "name=\"last\" value=\"", "\"").expect("a field").to_string();
-    // What came into Trash after the page was made stays.
+    // A message that came into Trash after the page was made stays.
     act(&mut ada, &mut room, "trash", &["1.3"]);
     let mut empty = |last: Option<&str>| {
         let mut form = vec![("token", &*token), ("here", "/mail/box/6"), ("do", "empty-trash")];

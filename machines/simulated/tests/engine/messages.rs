@@ -116,7 +116,7 @@ fn a_delivered_message_has_a_summary() {
     );
     assert_eq!(answer.sent, Some(machine::UnixTime::from_seconds(1_795_254_906)));
     assert!(long.subject == "Long" && long.snippet.starts_with("how? all of it all"), "{long:?}");
-    // The lower bits tell first messages with the same identifier apart.
+    // The lower bits distinguish first messages that have the same identifier.
     assert_eq!(answer.conversation, long.conversation & !0xffff);
     assert_ne!(answer.message_id, long.message_id);
 }

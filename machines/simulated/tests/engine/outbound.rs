@@ -431,7 +431,7 @@ fn canceling_stops_all_entries_of_a_message() {
     };
     assert_eq!(rows(&mut ada, &mut room), 7, "8, 8 and 4 recipients have an entry each");
     let token = ada.get(&mut room, "/mail/compose").token();
-    // The third entry of the second message.
+    // This is the third entry of the second message.
     let page = ada.get(&mut room, "/mail/box/7/4").text();
     assert!(page.contains("name=\"key\" value=\"7.4\""), "{page}");
     let form = [("token", &*token), ("here", "/mail/box/7"), ("do", "cancel"), ("key", "7.4")];

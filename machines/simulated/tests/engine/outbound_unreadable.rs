@@ -107,7 +107,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
         .last()
         .expect("the entry is in the outbox");
     // The upper bits give the index of the entry's first recipient. This entry begins with the
-    // eighth recipient of a message that has one.
+    // eighth recipient, but its message has only one.
     let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
     let disk = with_message(&sound(966, &trust), ("ada@barepost.test", OUTBOX), marks, &entry);
     let (mut room, mut world) = serving_on("", 967, disk, Mood::Takes, &trust);

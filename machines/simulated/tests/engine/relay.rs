@@ -29,7 +29,7 @@ pub(super) const LISTENERS: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Takes,
-    /// The peer offers DSN and sends the reports itself.
+    /// The peer offers DSN and sends the reports itself. It does not offer 8BITMIME.
     Tells,
     /// The peer defers all mail.
     RefusesForNow,
@@ -43,8 +43,8 @@ pub(super) enum Mood {
     Cuts,
     /// The peer receives the whole message, and does not reply.
     SwallowsAnswer,
-    /// The peer never replies to a message for Bob, and replies to others only when its behaviour
-    /// changes.
+    /// The peer rejects Bob permanently. It replies to a complete message for others only when its
+    /// behaviour changes.
     Thinks,
     /// The peer refuses all mail with its greeting.
     SendsAway,

@@ -179,8 +179,8 @@ fn a_message_without_a_readable_author_goes_to_junk() {
         assert_eq!(mailbox, JUNK);
         assert!(above.contains(&format!("\r\nX-Barepost-Reason: {reason}\r\n")), "{above}");
     }
-    // The pages show an author after a line of a gateway. So the policy of the author's domain
-    // counts.
+    // The webmail finds the author even after a header line that is no field, as some gateways add.
+    // So the policy of the author's domain counts.
     let message = "Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n";
     assert_eq!(send(&mut room, &mut server, "me@far.test", message), REFUSED);
     let claims = "X-Barepost-Reason: none\r\nAuthentication-Results: mail.barepost.test.; dmarc=pass\r\nReturn-Path: <x@y>\r\n";

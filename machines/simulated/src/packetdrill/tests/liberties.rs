@@ -48,7 +48,7 @@ fn window_size_is_a_liberty_only_in_foreign_scripts() {
     let lines = format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 229");
     assert_eq!(liberties(&foreign(&lines)).len(), 1);
     failure(&established(&lines));
-    // The host cannot decide whether the window is open or closed.
+    // A host is free to choose the size of an open window, but not to close the window.
     failure(&foreign(&format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 0")));
 }
 
