@@ -416,6 +416,13 @@ impl Model {
         self.messages[id.0].report.is_some()
     }
 
+    /// Whether both messages are reports about the same message. These are one conversation, and so
+    /// one row of a list.
+    pub(super) fn share_a_conversation(&self, one: MessageId, other: MessageId) -> bool {
+        let about = |id: MessageId| self.messages[id.0].report.map(|of| of.number);
+        about(one).is_some() && about(one) == about(other)
+    }
+
     /// Checks that a unique-id always names the same message.
     fn check_unique_id(&mut self, place: (usize, u32, String), id: MessageId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
