@@ -199,8 +199,13 @@ class Html:
         hidden = "<div id=host><template shadowrootmode=open><input></template></div>"
         self.open("<p>It computes.</p><input id=field>" + hidden + "<p>Line</p>" * 100)
         self.assertFits("the message")
-        self.browser.wheel(600, 500, 300)
-        until(lambda: self.browser.run("return scrollY") > 200, ANSWER_SECONDS, "the page scrolls")
+
+        def scrolls():
+            # A turn of the wheel before the layout is complete has no effect.
+            self.browser.wheel(600, 500, 300)
+            return self.browser.run("return scrollY") > 200
+
+        until(scrolls, ANSWER_SECONDS, "the page scrolls")
         self.browser.run("scrollTo(0, 0)")
         self.browser.enter(FRAME)
         self.browser.click("#field")
