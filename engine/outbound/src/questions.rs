@@ -66,7 +66,7 @@ pub enum QueueAction {
 pub enum Which {
     /// This entry.
     One(QueueEntryId),
-    /// This entry, and the other entries of its message.
+    /// This entry, and the other entries of its message, if the account of the outbox has sent it.
     Message(QueueEntryId),
     /// All entries for this domain. Its name is in lower case.
     Domain(String),

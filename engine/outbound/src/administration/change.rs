@@ -3,7 +3,8 @@
 //!
 //! The entries of a message are found by reading. They have the same reverse path, the same first
 //! field of the header and the same Message-ID, even after an entry was written anew. All entries
-//! of a message are claimed before the first of them is changed.
+//! of a message are claimed before the first of them is changed. The sender is an address of the
+//! account: mail that the account forwards is not its own.
 //!
 //! Invariants:
 //!
@@ -11,12 +12,13 @@
 //! - The next batch begins only when all changes of the previous batch are durable or refused.
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use machine::Instant;
 use message::header::Header;
 use relay::envelope::UnreadableEnvelope;
-use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
+use store::{AccountId, EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 
 use crate::delivery_attempt::DeliveryAttempt;
 use crate::entry::{self, RecordedState, has_shown_header};
@@ -178,15 +180,15 @@ impl QueueChange {
         if !matches!(self.which, Which::Message(_)) {
             return Ok(true);
         }
-        let mark = Queue::mark_of_message(&key(beginning)?, &cx.parts.store.own.store);
-        match &self.message {
-            Some(message) => Ok(message.mark == mark),
-            None => {
-                let candidates = candidates(place, cx);
-                self.message = Some(SoughtMessage { mark, candidates });
-                Ok(true)
-            }
+        let (reverse_path, key) = key(beginning)?;
+        let mark = Queue::mark_of_message(&key, &cx.parts.store.own.store);
+        if let Some(message) = &self.message {
+            return Ok(message.mark == mark);
         }
+        let is_own = is_of_account(place.0, &reverse_path, cx);
+        let candidates = if is_own { candidates(place, cx) } else { VecDeque::new() };
+        self.message = Some(SoughtMessage { mark, candidates });
+        Ok(is_own)
     }
 
     /// Notes that an entry cannot be read. The action applies to it if the request names it.
@@ -308,15 +310,25 @@ fn candidates(place: Place, cx: &AdminCx<'_, '_>) -> VecDeque<Place> {
     near.filter(is_submitted).collect()
 }
 
-/// The octets that all entries of a message share, and no other message of the account has.
-fn key((entry, extent): (&[u8], EntryExtent)) -> Result<Vec<u8>, UnreadableEnvelope> {
+/// Whether an account has sent a message with this reverse path. An empty or rewritten path may
+/// belong to mail that the account forwards.
+fn is_of_account(account: AccountId, reverse_path: &str, cx: &AdminCx<'_, '_>) -> bool {
+    let local_part = reverse_path.rsplit_once('@').map_or("", |(local_part, _)| local_part);
+    let owner = cx.parts.directory.recipient_at(cx.parts.store, reverse_path);
+    !relay::srs::is_rewritten(local_part) && owner == Ok(account)
+}
+
+/// The reverse path of an entry, and the octets that all entries of its message share, and no other
+/// message of the account has.
+fn key((entry, extent): (&[u8], EntryExtent)) -> Result<(String, Vec<u8>), UnreadableEnvelope> {
     let EntryHead { envelope, message_at, .. } = head::read(entry, extent)?;
     let message = entry.get(message_at..).unwrap_or_default();
     if extent == EntryExtent::Beginning && !has_shown_header(message) {
         return Err(UnreadableEnvelope::Partial);
     }
     let id = Header::new(message).field("Message-ID").map_or(&[][..], |field| field.value);
-    Ok([envelope.reverse_path.as_bytes(), identity(message), id].concat())
+    let key = [envelope.reverse_path.as_bytes(), identity(message), id].concat();
+    Ok((envelope.reverse_path, key))
 }
 
 /// Recalls the attempt that has this entry, unless a host may have the message already.

@@ -140,7 +140,7 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
         }
         (Which::Message(_), 0) if all.under_way > 0 => "Nothing was changed.".to_string(),
         (Which::Message(_), 0) => {
-            "Nothing was changed: this message is no longer waiting to be sent.".to_string()
+            "Nothing was changed: this is no message of yours that waits to be sent.".to_string()
         }
         (Which::One(_), 1) => format!("The message was {}.", past(handling, 1)),
         (Which::One(_), _) if all.under_way > 0 => "Nothing was changed.".to_string(),

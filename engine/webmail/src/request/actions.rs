@@ -69,7 +69,7 @@ impl AuthenticatedRequest<'_, '_> {
                     let entry = QueueEntryId { account: self.account, uid };
                     return Ok(Job::cancel(entry, then.as_str().into()));
                 }
-                "Nothing was changed: this row is no longer waiting. Other rows of the message may be."
+                "Nothing was changed: this message is no longer waiting for these recipients. It may still wait for others."
             }
             _ => "Select one message to cancel its sending.",
         };

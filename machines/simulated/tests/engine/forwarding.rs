@@ -14,7 +14,7 @@ use super::dns::{EXTERNAL, FAR, TEXT, text};
 use super::relay::{MESSAGE, Mood, Taken, World, configuration, world_of};
 use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, Talk, stuffed, usual_sizes};
-use super::webmail::Browser;
+use super::webmail::{Browser, between};
 
 pub(super) const BOB: &str = "forward = [\"bob@far.test\"]";
 pub(super) const FRANK: &str = "frank@far.test";
@@ -540,6 +540,30 @@ fn local_webmail_messages_are_forwarded_too() {
         (world.inbox(&mut room, "grace").len(), world.inbox(&mut room, "ada").len()),
         (1, 1)
     );
+}
+
+#[test]
+fn an_account_cannot_cancel_what_it_forwards() {
+    let trust = Trust::new("mail.barepost.test");
+    let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
+    let configuration = of("grace", BOB, &configuration());
+    let room =
+        Room::certified(1009, disk, usual_sizes(), &configuration, Site::default(), certificates);
+    let (mut room, mut world) = world_of(room, Mood::RefusesForNow);
+    world.submit(&mut room, &["grace@barepost.test"], MESSAGE);
+    world.pass(&mut room, 60);
+    let mut grace = Browser::new(&trust);
+    grace.log_in(&mut room, "grace", "lovelace");
+    let token = grace.get(&mut room, "/mail/compose").token();
+    let list = grace.get(&mut room, "/mail/box/7").text();
+    let row = between(&list, "name=\"key\" value=\"", "\"").unwrap_or_else(|| panic!("{list}"));
+    let form = [("token", &*token), ("here", "/mail/box/7"), ("do", "cancel"), ("key", row)];
+    let page = grace.post(&mut room, "/mail/act", &form).text();
+    assert!(page.contains("Nothing was changed: ") && page.contains(row), "{page}");
+    grace.hang_up(&mut room);
+    world.peer.mood = Mood::Takes;
+    world.pass(&mut room, 3600);
+    assert_eq!(taken(&world, "bob@far.test").len(), 1);
 }
 
 /// Runs the same scenario repeatedly, with the power cut one step later each time.

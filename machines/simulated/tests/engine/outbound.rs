@@ -450,7 +450,12 @@ fn canceling_stops_all_entries_of_a_message() {
     assert!(page.contains("Sending canceled."), "{page}");
     assert_eq!(rows(&mut ada, &mut room), 4);
     let again = ada.post(&mut room, "/mail/act", &form).text();
-    assert!(again.contains("Nothing was changed: this row is no longer waiting."), "{again}");
+    assert!(
+        again.contains(
+            "Nothing was changed: this message is no longer waiting for these recipients."
+        ),
+        "{again}"
+    );
     ada.hang_up(&mut room);
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 7200);
