@@ -302,6 +302,14 @@ class Html:
                 for button in ("Reply", "Archive", "Back", "Show in"):
                     self.assertNotIn(button, text)
 
+    def test_a_message_that_is_too_tall_for_paper_says_so(self):
+        path = self.open("<div style='height: 40000px'>It computes.</div>")
+        if self.has_no_dialogs:
+            self.browser.go(self.address("/mail/print/" + path.removeprefix("/mail/box/").replace("/", ".")))
+            until(lambda: self.browser.is_there(f"{FRAME} + p.cut"), ANSWER_SECONDS, "the notice")
+            self.assertIn("only its beginning is printed", self.browser.text("p.cut"))
+            self.assertLessEqual(self.browser.run(SIZES)[0][0], 30_000)
+
     def text_of(self, pdf):
         done = subprocess.run([program("pdftotext"), "-layout", "-", "-"], input=pdf, capture_output=True, timeout=60, check=True, preexec_fn=die_with_us)
         return done.stdout.decode()

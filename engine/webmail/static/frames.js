@@ -16,7 +16,7 @@ const SCALE_MIN = 0.5;
 /** The number of times that a frame may grow after its width, its images or its reader changed something. */
 const GROWTHS_MAX = 3;
 
-/** The greatest height of a frame in pixels. A taller document scrolls. */
+/** The greatest height of a frame in pixels. A taller document scrolls, or is cut on paper. */
 const HEIGHT_MAX = document.body.matches(".paper") ? 30_000 : 100_000;
 
 /** The maximum number of elements whose colours are examined. */
@@ -110,6 +110,10 @@ function fitAlways(frame, root) {
       tallest = Math.max(tallest, scrolled);
     }
     const own = Math.max(Math.ceil(root.getBoundingClientRect().height), tallest);
+    if (isPaper && own > HEIGHT_MAX && !frame.matches(":has(+ .cut)")) {
+      frame.after(element("p", "This message is too tall to be printed whole, so only its beginning is printed."));
+      frame.nextElementSibling?.classList.add("cut");
+    }
     const height = Math.min(own + (isWider ? 16 : 0) + frame.offsetHeight - frame.clientHeight, HEIGHT_MAX);
     const isTaller = height > Number.parseInt(frame.style.height || "0", 10);
     if (isWidth || !isTaller || growths++ < GROWTHS_MAX) {
