@@ -14,3 +14,10 @@ pub struct KindNotice {
     /// Facts after the sentence: the name of each, and its text.
     pub facts: Vec<(String, String)>,
 }
+
+impl KindNotice {
+    /// A sentence without facts.
+    pub(crate) fn sentence(words: &str) -> KindNotice {
+        KindNotice { words: words.into(), facts: Vec::new() }
+    }
+}

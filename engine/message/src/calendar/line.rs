@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::charset;
 use crate::header::HeaderMailbox;
-use crate::shown::is_shown;
+use crate::shown::one_line;
 
 /// Some programs write it before the first line.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -129,26 +129,6 @@ fn parameter_text(value: &str) -> String {
         };
         out.push(decoded);
         rest = after;
-    }
-    out
-}
-
-/// The visible characters, at most `most`, with one space between words.
-pub(super) fn one_line(characters: impl Iterator<Item = char>, most: usize) -> String {
-    let mut out = String::new();
-    let (mut length, mut has_gap) = (0, false);
-    for character in characters {
-        if character.is_whitespace() {
-            has_gap = true;
-        } else if is_shown(character) {
-            let is_spaced = core::mem::take(&mut has_gap) && length > 0;
-            length += 1 + usize::from(is_spaced);
-            if length > most {
-                break;
-            }
-            out.extend(is_spaced.then_some(' '));
-            out.push(character);
-        }
     }
     out
 }

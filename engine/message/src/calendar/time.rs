@@ -6,8 +6,9 @@ use alloc::string::String;
 
 use machine::{Date, UnixTime};
 
-use super::line::{ContentLine, one_line};
+use super::line::ContentLine;
 use crate::header::days_since_1970;
+use crate::shown::one_line;
 
 const SECONDS_IN_DAY: u64 = 86_400;
 
@@ -233,7 +234,7 @@ pub(super) fn rule_part<'a>(rule: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// The names and values of a rule.
-fn rule_parts(rule: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn rule_parts(rule: &str) -> impl Iterator<Item = (&str, &str)> {
     let parts = rule.split(';').filter_map(|part| part.split_once('='));
     parts.map(|(name, value)| (name.trim(), value.trim()))
 }

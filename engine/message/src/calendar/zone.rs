@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 
 use super::line::ContentLine;
-use super::time::{LocalDate, days, rule_part, year};
+use super::time::{LocalDate, days, rule_part, rule_parts, year};
 
 /// The maximum number of observances of a zone.
 const OBSERVANCES_MAX: usize = 32;
@@ -64,24 +64,26 @@ pub(super) struct ObservanceFields {
     offset: Option<i64>,
     start: Option<String>,
     rule: Option<String>,
-    has_more_rules: bool,
+    has_other_rules: bool,
 }
 
-/// The maximum number of bytes of a rule that are read.
+/// The maximum number of bytes of a rule or a date that is read.
 const RULE_BYTES_MAX: usize = 200;
 
 impl ObservanceFields {
     pub(super) fn line_arrived(&mut self, line: &ContentLine<'_>) {
-        let value = || line.value.get(..RULE_BYTES_MAX).unwrap_or(line.value).into();
+        // A longer value is none that is read.
+        let value = Some(line.value).filter(|value| value.len() <= RULE_BYTES_MAX);
+        let value = || value.map(String::from);
         if line.is("TZOFFSETFROM") {
             self.before = offset(line.value);
         } else if line.is("TZOFFSETTO") {
             self.offset = offset(line.value);
         } else if line.is("DTSTART") {
-            self.start = Some(value());
+            self.start = value();
         } else if line.is("RRULE") || line.is("RDATE") {
-            self.has_more_rules |= self.rule.is_some();
-            self.rule = Some(value());
+            self.has_other_rules |= self.rule.is_some() || value().is_none();
+            self.rule = value();
         }
     }
 
@@ -91,7 +93,7 @@ impl ObservanceFields {
         let offset = self.offset?;
         let before = self.before.unwrap_or(offset);
         let (yearly, until) = match &self.rule {
-            _ if self.has_more_rules => return None,
+            _ if self.has_other_rules => return None,
             Some(rule) => (Some(YearlyDay::read(rule, start)?), until(rule, before)?),
             None => (None, i64::MAX),
         };
@@ -149,11 +151,9 @@ impl YearlyDay {
         let is_yearly =
             rule_part(rule, "FREQ").is_some_and(|freq| freq.eq_ignore_ascii_case("YEARLY"));
         let is_every = rule_part(rule, "INTERVAL").is_none_or(|interval| interval == "1");
-        let names = rule.split(';').filter_map(|part| part.split_once('='));
-        let is_read = |name: &str| {
-            ["FREQ", "INTERVAL", "UNTIL", "BYMONTH", "BYDAY", "BYMONTHDAY", "WKST"].contains(&name)
-        };
-        if !is_yearly || !is_every || !names.into_iter().all(|(name, _)| is_read(name)) {
+        let read = ["FREQ", "INTERVAL", "UNTIL", "BYMONTH", "BYDAY", "BYMONTHDAY", "WKST"];
+        let is_read = |name: &str| read.iter().any(|read| read.eq_ignore_ascii_case(name));
+        if !is_yearly || !is_every || !rule_parts(rule).all(|(name, _)| is_read(name)) {
             return None;
         }
         let month = match rule_part(rule, "BYMONTH") {
@@ -165,7 +165,7 @@ impl YearlyDay {
             (Some(day), None) => {
                 let (which, day) = day.split_at_checked(day.len().checked_sub(2)?)?;
                 let which = which.parse().ok().filter(|which| (-5..=5).contains(which))?;
-                let day = DAYS_OF_WEEK.iter().position(|name| *name == day)?;
+                let day = DAYS_OF_WEEK.iter().position(|name| name.eq_ignore_ascii_case(day))?;
                 (which != 0).then_some(YearlyDay::Weekday(month, which, day as i64))
             }
             (None, Some(day)) => Some(YearlyDay::Date(month, day.parse().ok()?)),

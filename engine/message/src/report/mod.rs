@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 
 use crate::header::{Field, Header};
-use crate::shown::is_shown;
+use crate::shown::one_line;
 pub use status::Enhanced;
 
 /// The maximum number of recipients of a report that are read.
@@ -177,7 +177,7 @@ fn recipient(block: Header<'_>) -> Option<RecipientStatus> {
         address,
         action,
         status,
-        diagnostic: visible(&diagnostic, DIAGNOSTIC_CHARS_MAX),
+        diagnostic: one_line(diagnostic.chars(), DIAGNOSTIC_CHARS_MAX),
         retry_until: retry_until.map(|date| date.time),
     })
 }
@@ -192,7 +192,7 @@ fn address(block: Header<'_>) -> Option<String> {
             "utf-8" => &*decoded(address),
             _ => address,
         };
-        let address = visible(address, ADDRESS_CHARS_MAX);
+        let address = one_line(address.chars(), ADDRESS_CHARS_MAX);
         (!address.is_empty()).then_some(address)
     })
 }
@@ -232,17 +232,9 @@ fn decoded(address: &str) -> String {
 
 /// The subject of a reported message.
 pub fn subject(field: &Field<'_>) -> String {
-    let subject = visible(&field.text(), SUBJECT_CHARS_MAX + 1);
+    let subject = one_line(field.text().chars(), SUBJECT_CHARS_MAX + 1);
     match subject.char_indices().nth(SUBJECT_CHARS_MAX) {
         Some((end, _)) => [subject.get(..end).unwrap_or_default(), "…"].concat(),
         None => subject,
     }
-}
-
-/// The visible characters of a text, at most `most`, with one space between words.
-fn visible(text: &str, most: usize) -> String {
-    let words = text.split_whitespace().enumerate();
-    let spaced =
-        words.flat_map(|(at, word)| (at > 0).then_some(' ').into_iter().chain(word.chars()));
-    spaced.filter(|c| is_shown(*c)).take(most).collect()
 }

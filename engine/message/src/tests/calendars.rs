@@ -342,6 +342,8 @@ fn zones_with_other_rules_are_unknown() {
         "RDATE:20260101T000000",
         "RDATE:20260101T000000\nRRULE:FREQ=YEARLY",
         "RRULE:FREQ=YEARLY;UNTIL=x",
+        &format!("RRULE:FREQ=YEARLY;{}BYSETPOS=1", "WKST=SU;".repeat(25)),
+        &format!("RRULE:FREQ=YEARLY;{}é", "WKST=SU;".repeat(25)),
     ] {
         let known = observance("20000101T000000", "+0000", "+0100", "");
         let zone = zone(&[known, observance("20000101T000000", "+0000", "+0100", rule)].concat());
@@ -349,6 +351,9 @@ fn zones_with_other_rules_are_unknown() {
     }
     let none = zone("");
     assert_eq!(hours(&none, "20260101T000000"), None);
+    let spelled = "RRULE:freq=yearly; bymonth=3;BYDAY=-1su";
+    let zone = zone(&observance("20000301T000000", "+0000", "+0100", spelled));
+    assert_eq!(hours(&zone, "20260601T000000"), Some(1.0));
     assert_eq!(none.utc(UnixTime::from_seconds(0), "Other"), None);
 }
 

@@ -110,6 +110,7 @@ fn reports_are_bounded() {
 fn a_long_subject_is_cut() {
     let subject_of = |value: &str| subject(&Field { name: b"Subject", value: value.as_bytes() });
     assert_eq!(subject_of(" =?utf-8?q?L=C3=BCnch?=\r\n at  noon"), "Lünch at noon");
+    assert_eq!(subject_of("Lunch \u{200b}\u{200b} at noon"), "Lunch at noon");
     let longest = "ü".repeat(SUBJECT_CHARS_MAX);
     assert_eq!(subject_of(&longest), longest);
     assert_eq!(subject_of(&format!("{longest}ü")), format!("{longest}…"));

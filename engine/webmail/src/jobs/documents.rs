@@ -73,6 +73,8 @@ struct Extracted {
     /// to the file.
     name: Option<String>,
     bytes: Vec<u8>,
+    /// The decoded bytes of the container that have arrived last.
+    decoded: Vec<u8>,
     /// The number of bytes that were sent before `bytes`.
     bytes_sent: u64,
 }
@@ -268,9 +270,9 @@ impl Extracted {
     }
 
     /// Extracts the wanted file from the next bytes of its container.
-    fn bytes_of_container_arrived(&mut self, decoded: &[u8]) {
+    fn bytes_of_container_arrived(&mut self) {
         let Some((container, file)) = &mut self.container else { return };
-        container.bytes_arrived(decoded, Some(*file), &mut self.bytes);
+        container.bytes_arrived(&self.decoded, Some(*file), &mut self.bytes);
         let found = container.files().get(*file).filter(|file| file.bytes.is_some());
         self.name = found.map(|_| String::new());
     }
@@ -302,9 +304,9 @@ impl Listener for Extracted {
         if self.container.is_none() {
             return decoder.bytes_arrived(bytes, &mut self.bytes);
         }
-        let mut decoded = Vec::new();
-        decoder.bytes_arrived(bytes, &mut decoded);
-        self.bytes_of_container_arrived(&decoded);
+        self.decoded.clear();
+        decoder.bytes_arrived(bytes, &mut self.decoded);
+        self.bytes_of_container_arrived();
     }
 
     fn body_ended(&mut self) {
@@ -312,8 +314,8 @@ impl Listener for Extracted {
         if self.container.is_none() {
             return decoder.body_ended(&mut self.bytes);
         }
-        let mut decoded = Vec::new();
-        decoder.body_ended(&mut decoded);
-        self.bytes_of_container_arrived(&decoded);
+        self.decoded.clear();
+        decoder.body_ended(&mut self.decoded);
+        self.bytes_of_container_arrived();
     }
 }

@@ -107,9 +107,9 @@ impl FileContents {
             }
             ContentsKind::Calendar(_) => open.decoder.bytes_arrived(bytes, &mut open.bytes),
             ContentsKind::Container => {
-                let mut decoded = Vec::new();
-                open.decoder.bytes_arrived(bytes, &mut decoded);
-                self.bytes_of_container_arrived(&decoded);
+                open.bytes.clear();
+                open.decoder.bytes_arrived(bytes, &mut open.bytes);
+                Self::bytes_of_container_arrived(&mut self.containers, &open.bytes);
             }
         }
         true
@@ -118,6 +118,9 @@ impl FileContents {
     /// A wanted body has ended. Returns whether a file was being read.
     pub(super) fn body_ended(&mut self) -> bool {
         let Some(mut open) = self.open.take() else { return false };
+        if let ContentsKind::Container = open.kind {
+            open.bytes.clear();
+        }
         open.decoder.body_ended(&mut open.bytes);
         match &open.kind {
             ContentsKind::Calendar(charset) => {
@@ -126,13 +129,15 @@ impl FileContents {
                 let is_new = |calendar: &Calendar| !self.calendars.contains(calendar);
                 self.calendars.extend(calendar.filter(is_new));
             }
-            ContentsKind::Container => self.bytes_of_container_arrived(&open.bytes),
+            ContentsKind::Container => {
+                Self::bytes_of_container_arrived(&mut self.containers, &open.bytes);
+            }
         }
         true
     }
 
-    fn bytes_of_container_arrived(&mut self, decoded: &[u8]) {
-        if let Some((_, container)) = self.containers.last_mut() {
+    fn bytes_of_container_arrived(containers: &mut [(usize, TnefReader)], decoded: &[u8]) {
+        if let Some((_, container)) = containers.last_mut() {
             container.bytes_arrived(decoded, None, &mut Vec::new());
         }
     }

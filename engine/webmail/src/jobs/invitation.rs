@@ -20,6 +20,8 @@ use crate::moments::Moment;
 use crate::notice::KindNotice;
 use crate::zone::{Zone, ZoneCache};
 
+use super::people::typed;
+
 const SECONDS_IN_DAY: u64 = 86_400;
 
 /// The maximum number of different zones of the database that are used for the events of a message.
@@ -71,8 +73,7 @@ pub(super) fn notices(calendar: &Calendar, from: &str, zones: &mut Zones<'_>) ->
     let events = calendar.events.iter().map(|event| notice(event, calendar, from, zones));
     let mut notices: Vec<KindNotice> = events.collect();
     if calendar.has_more {
-        let words = "The calendar has more than is shown here.".to_string();
-        notices.push(KindNotice { words, facts: Vec::new() });
+        notices.push(KindNotice::sentence("The calendar has more than is shown here."));
     }
     notices
 }
@@ -84,12 +85,12 @@ fn notice(
     zones: &mut Zones<'_>,
 ) -> KindNotice {
     let words = match calendar.method {
-        CalendarMethod::Cancel => "this event is cancelled:",
-        _ if event.is_cancelled => "this event is cancelled:",
+        CalendarMethod::Cancel => "this event is canceled:",
+        _ if event.is_cancelled => "this event is canceled:",
         CalendarMethod::Request => "you are invited to this event:",
         CalendarMethod::Reply => "an invitation to this event is answered:",
         CalendarMethod::Counter => "a change to this event is proposed:",
-        CalendarMethod::Publish => "there is this event:",
+        CalendarMethod::Publish => "this event takes place:",
     };
     let is_answer = matches!(calendar.method, CalendarMethod::Reply | CalendarMethod::Counter);
     let answer = event.participation.filter(|_| is_answer).map(|answer| {
@@ -128,9 +129,8 @@ fn other_sender(person: &HeaderMailbox, from: &str) -> Option<String> {
 fn person(person: &HeaderMailbox) -> Option<String> {
     match (&*person.name, &*person.address) {
         ("", "") => None,
-        ("", address) => Some(address.into()),
         (name, "") => Some(name.into()),
-        (name, address) => Some(format!("{name} <{address}>")),
+        _ => Some(typed(person)),
     }
 }
 

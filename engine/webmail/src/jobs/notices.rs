@@ -56,8 +56,7 @@ pub(super) fn of(
     let mut all = secured::notices(parts, plain.map(|(_, text)| *text));
     all.extend(reports.by_ref().take(REPORTS_MAX));
     if reports.next().is_some() {
-        let words = "This message has more reports.".into();
-        all.push(KindNotice { words, facts: Vec::new() });
+        all.push(KindNotice::sentence("This message has more reports."));
     }
     let from = contents.from.as_ref().map_or("", |from| &from.address);
     zones.message_begins();

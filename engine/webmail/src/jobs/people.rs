@@ -44,12 +44,17 @@ pub(super) fn listed<'a>(mailboxes: impl Iterator<Item = &'a HeaderMailbox>) -> 
         if !list.is_empty() {
             list.push_str(", ");
         }
-        if mailbox.name.is_empty() {
-            list.push_str(&mailbox.address);
-        } else {
-            let name = mailbox.name.replace(['"', '\\'], "");
-            list.push_str(&format!("\"{name}\" <{}>", mailbox.address));
-        }
+        list.push_str(&typed(mailbox));
     }
     list
+}
+
+/// A mailbox in the form in which a user types it. The quotes tell the name from the address, even
+/// if the name looks like one.
+pub(super) fn typed(mailbox: &HeaderMailbox) -> String {
+    if mailbox.name.is_empty() {
+        return mailbox.address.clone();
+    }
+    let name = mailbox.name.replace(['"', '\\'], "");
+    format!("\"{name}\" <{}>", mailbox.address)
 }

@@ -45,6 +45,8 @@ const AHEAD_IN_ALL: usize = 2048;
 pub(crate) struct SearchJob {
     words: String,
     query: Query,
+    /// The user's zone, once the search has begun.
+    zone: Option<Zone>,
     only: Option<MailboxId>,
     before: Option<SearchPlace>,
     /// The mailboxes of the walk. `None`: the walk has not begun.
@@ -103,6 +105,7 @@ impl SearchJob {
         SearchJob {
             words,
             query,
+            zone: None,
             only,
             before,
             mailboxes: None,
@@ -124,7 +127,8 @@ impl SearchJob {
                 JobProgress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
-            self.judge(&cx.zone(account));
+            let zone = self.zone.get_or_insert_with(|| cx.zone(account)).clone();
+            self.judge(&zone);
             if self.is_full() || !self.look_on(account, cx.store()) {
                 return JobProgress::Waiting;
             }

@@ -45,10 +45,10 @@ fn of_part(parts: &[Part], index: usize) -> Option<KindNotice> {
         "multipart/encrypted" => Some(encrypted(what, OPENPGP)),
         "application/pkcs7-mime" | "application/x-pkcs7-mime" => match part.smime_content() {
             SmimeContent::Encrypted => Some(encrypted(what, SMIME)),
-            SmimeContent::Signed => Some(sentence(format!(
+            SmimeContent::Signed => Some(KindNotice::sentence(&format!(
                 "{what} has a digital signature ({SMIME}) and is inside the attachment. Barepost does not open it: use a mail program with {SMIME}."
             ))),
-            SmimeContent::Other => Some(sentence(format!(
+            SmimeContent::Other => Some(KindNotice::sentence(&format!(
                 "{what} is encrypted or signed ({SMIME}), and inside the attachment. Barepost does not open it: use a mail program with {SMIME}."
             ))),
         },
@@ -64,20 +64,19 @@ fn format_of_signature(parts: &[Part], index: usize) -> &'static str {
 }
 
 fn signed(what: &str, format: &str) -> KindNotice {
-    sentence(format!("{what} has a digital signature ({format}). Barepost does not check it."))
+    KindNotice::sentence(&format!(
+        "{what} has a digital signature ({format}). Barepost does not check it."
+    ))
 }
 
 fn encrypted(what: &str, format: &str) -> KindNotice {
-    sentence(format!(
+    KindNotice::sentence(&format!(
         "{what} is encrypted ({format}). Barepost cannot decrypt it: use a mail program that has your key."
     ))
 }
 
-fn sentence(words: alloc::string::String) -> KindNotice {
-    KindNotice { words, facts: Vec::new() }
-}
-
 /// Whether the text has a line that begins with `beginning`.
 fn has_line(text: &str, beginning: &str) -> bool {
-    text.lines().any(|line| line.starts_with(beginning))
+    let mut found = memchr::memmem::find_iter(text.as_bytes(), beginning);
+    found.any(|at| matches!(text.as_bytes().get(..at), Some([] | [.., b'\n'])))
 }

@@ -140,11 +140,11 @@ fn event(method: &str, lines: &str) -> String {
 #[test]
 fn an_invitation_says_what_when_and_where() {
     let all = "DTSTART:20261103T140000Z\nDTEND:20261103T150000Z\nSUMMARY:Planning\nLOCATION:Room 4\nORGANIZER;CN=Grace:mailto:grace@a.test\nRRULE:FREQ=WEEKLY;INTERVAL=2\nATTENDEE;PARTSTAT=ACCEPTED:mailto:ada@a.test";
-    let facts = "What: Planning\nWhen: Tue, 3 Nov 2026, 15:00 – 16:00 (Europe/Berlin)\nRepeats: every 2 weeks\nWhere: Room 4\nOrganizer: Grace <grace@a.test>";
+    let facts = "What: Planning\nWhen: Tue, 3 Nov 2026, 15:00 – 16:00 (Europe/Berlin)\nRepeats: every 2 weeks\nWhere: Room 4\nOrganizer: \"Grace\" <grace@a.test>";
     for (method, words, answer) in [
         ("REQUEST", "you are invited to this event:", ""),
-        ("CANCEL", "this event is cancelled:", ""),
-        ("PUBLISH", "there is this event:", ""),
+        ("CANCEL", "this event is canceled:", ""),
+        ("PUBLISH", "this event takes place:", ""),
         (
             "REPLY",
             "an invitation to this event is answered:",
@@ -163,7 +163,7 @@ fn an_invitation_says_what_when_and_where() {
     }
     assert_eq!(
         event("REQUEST", "STATUS:CANCELLED"),
-        "According to this message, this event is cancelled:"
+        "According to this message, this event is canceled:"
     );
     assert_eq!(event("REQUEST", "X-NOTHING:1"), "");
 }
@@ -180,6 +180,8 @@ fn an_invitation_names_another_sender_than_its_organizer() {
         assert_eq!(organizer(person).ends_with(other), is_other, "{person}");
     }
     assert!(!event("REQUEST", "SUMMARY:x").contains("Not sent"));
+    let two = organizer(";CN=\"Boss <boss@corp.test>\":mailto:grace@a.test");
+    assert!(two.ends_with("\nOrganizer: \"Boss <boss@corp.test>\" <grace@a.test>"), "{two}");
     let answer = event("REPLY", "SUMMARY:x\nATTENDEE;PARTSTAT=DECLINED:mailto:grace@a.test");
     assert!(answer.ends_with("\nAnswer: grace@a.test: declined"), "{answer}");
     let calendar = "Content-Type: text/calendar\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nORGANIZER:mailto:ada@a.test\nEND:VEVENT\nEND:VCALENDAR\n";
@@ -279,7 +281,8 @@ fn an_invitation_is_shown_once_and_not_of_attached_messages() {
         calendar("application/ics; name=invite.ics", "One"),
         calendar("text/calendar; name=b.ics", "Other"),
     ];
-    let of = |name: &str| format!("According to this message, there is this event:\nWhat: {name}");
+    let of =
+        |name: &str| format!("According to this message, this event takes place:\nWhat: {name}");
     assert_eq!(notices(&multipart("mixed", &[&one, &copy, &other])), [of("One"), of("Other")]);
     let attached = format!("Content-Type: message/rfc822\n\n{one}");
     assert_eq!(notices(&multipart("mixed", &[WORDS, &attached])), Vec::<String>::new());
