@@ -95,7 +95,7 @@ fn another_message_does_not_delay_the_report() {
 /// A recipient fails while an earlier failure of the same entry waits to be reported. One report
 /// names both recipients.
 #[test]
-fn an_entry_whose_failures_wait_may_fail_further() {
+fn an_entry_with_waiting_failures_may_fail_further() {
     let (mut room, mut world, _, mut grace) = serving_queue(1_506, Mood::RefusesBob1);
     // The first attempts at Bob's host are over before the attempt at Dave's.
     world.names.zone.retain(|(name, ..)| *name != "gone.far.test");
