@@ -2,8 +2,8 @@
 //! - No error is sent about an error, or to a source that is not a single host. None is sent about
 //!   a packet to a group, except where §2.4 (e) requires one. All errors share one rate limit, and
 //!   all echoes share another (§2.4 (f)).
-//! - A received error is only a hint, exactly as in IPv4 ([`crate::icmp`]). A reported path MTU
-//!   below 1280 bytes counts as 1280 (RFC 8201 §4).
+//! - A received error is only a hint, exactly as in IPv4 ([`crate::icmp`]). A report of a path
+//!   MTU below 1280 bytes is dropped (RFC 8201 §4).
 //! - A ping to a group is answered only if it comes from this link. So no outsider can make many
 //!   hosts answer to one victim.
 
@@ -98,9 +98,10 @@ impl Icmpv6 {
         };
         let error = match Icmpv6Message::from(kind) {
             Icmpv6Message::PktTooBig => {
-                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d]))
-                    .unwrap_or(u16::MAX)
-                    .max(MTU_MIN);
+                let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(u16::MAX);
+                if mtu < MTU_MIN {
+                    return Icmpv6Outcome::Nothing;
+                }
                 TransportError::TooBig { mss: mtu - HEADERS_IPV6 }
             }
             Icmpv6Message::DstUnreachable if code == 4 => TransportError::Refused,

@@ -292,7 +292,9 @@ fn a_path_mtu_report_counts_but_not_below_the_minimum_mtu() {
     world.hears(&too_big(1_400, &sent[0]));
     let again = segments(&mut world);
     assert_eq!((again[0].sequence, again[0].payload.len()), (sent[0].sequence, 1340));
-    world.hears(&too_big(68, &again[0]));
+    world.hears(&too_big(1_279, &again[0]));
+    assert!(segments(&mut world).is_empty());
+    world.hears(&too_big(1_280, &again[0]));
     let again = segments(&mut world);
     assert_eq!((again[0].sequence, again[0].payload.len()), (sent[0].sequence, 1220));
 }
