@@ -49,11 +49,6 @@ pub(crate) fn encoding(name: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(name)
 }
 
-/// Whether `name` stands for ASCII.
-pub(crate) fn is_ascii(name: &[u8]) -> bool {
-    ASCII.iter().any(|ascii| name.trim_ascii().eq_ignore_ascii_case(ascii.as_bytes()))
-}
-
 /// Decodes all of `bytes`, by the charset with this name if it is known.
 pub(crate) fn decode<'a>(name: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     match name.and_then(encoding) {

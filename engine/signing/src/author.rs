@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use dns::Name;
-use message::header::Header;
+use message::header::{Header, split_name, without_mark};
 
 /// The domain of a message's author.
 pub enum Author {
@@ -47,24 +47,29 @@ fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str
     if is_cut {
         return Err(CUT);
     }
-    match lines_of_from(header) {
-        0 => return Err(MISSING),
-        1 => {}
-        _ => return Err(REPEATED),
+    let mut lines = lines_of_from(header);
+    match (lines.next(), lines.next()) {
+        (None, _) => return Err(MISSING),
+        (Some(line), None) if is_marked(line) => return Err(UNREADABLE),
+        (Some(_), None) => {}
+        (Some(_), Some(_)) => return Err(REPEATED),
     }
     let field = Header::new(header).field("From").ok_or(UNREADABLE)?;
     field.unambiguous_addresses().filter(|addresses| !addresses.is_empty()).ok_or(UNREADABLE)
 }
 
-/// The number of lines that look like a `From` field. All lines of the header count: some readers
-/// end a header at a line that is not a field, and others continue.
-fn lines_of_from(header: &[u8]) -> usize {
-    let is_from = |line: &&[u8]| {
-        let colon = line.iter().position(|byte| *byte == b':');
-        let name = colon.and_then(|colon| line.get(..colon)).unwrap_or_default();
-        name.trim_ascii_end().eq_ignore_ascii_case(b"From")
-    };
-    header.split(|byte| *byte == b'\n').filter(is_from).count()
+/// The lines that look like a `From` field, found as the pages of the webmail find them. All
+/// lines of the header count: some readers end a header at a line that is not a field, and
+/// others continue.
+fn lines_of_from(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_from =
+        |line: &&[u8]| split_name(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case(b"From"));
+    header.split(|byte| *byte == b'\n').filter(is_from)
+}
+
+/// Whether a byte order mark is before the line. Some readers ignore the mark, and others the line.
+fn is_marked(line: &[u8]) -> bool {
+    without_mark(line).len() < line.len()
 }
 
 /// The domain of an address. `None` for an address literal, which belongs to no domain, and for a

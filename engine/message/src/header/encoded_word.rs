@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - Each byte is examined a bounded number of times, even if many words have no end.
-//! - A broken word is shown unchanged. A word in an unknown charset is guessed, as a body is.
+//! - A broken word is shown unchanged. Adjacent words in unknown charsets, or with bytes beyond
+//!   ASCII although they name ASCII, are guessed together, as a body is.
 //! - White space between two words is removed. A character may be cut between two words of one
 //!   charset. Its halves are joined. In ISO-2022-JP each word is decoded alone, since each begins
 //!   and ends in ASCII (RFC 1468).
@@ -16,7 +17,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use encoding_rs::{Decoder, Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
+use encoding_rs::{Decoder, Encoding, ISO_2022_JP};
 
 use crate::charset;
 use crate::transfer::base64;
@@ -75,7 +76,8 @@ fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
 }
 
 struct EncodedWord {
-    encoding: &'static Encoding,
+    /// The encoding. `None`: it must be guessed.
+    encoding: Option<&'static Encoding>,
     bytes: Vec<u8>,
 }
 
@@ -106,12 +108,7 @@ impl EncodedWord {
             Some(q_decoded(text))
         };
         let Some(bytes) = decoded else { return ParsedWord::Broken { length } };
-        let encoding = match charset::encoding(charset) {
-            Some(encoding) => encoding,
-            None if charset::is_ascii(charset) || core::str::from_utf8(&bytes).is_ok() => UTF_8,
-            None => WINDOWS_1252,
-        };
-        ParsedWord::Word(EncodedWord { encoding, bytes }, rest)
+        ParsedWord::Word(EncodedWord { encoding: charset::encoding(charset), bytes }, rest)
     }
 }
 
@@ -148,8 +145,15 @@ pub(crate) fn hex_value(digit: u8) -> u8 {
 /// The decoded text so far.
 struct DecodedText {
     text: String,
-    /// The decoder of the last word, while another word may follow it.
-    open: Option<(&'static Encoding, Decoder)>,
+    /// The last words, while another word may follow them.
+    open: Option<OpenWords>,
+}
+
+/// Adjacent words in one charset.
+enum OpenWords {
+    Known(&'static Encoding, Decoder),
+    /// The charset is guessed when all bytes are known.
+    Guessed(Vec<u8>),
 }
 
 impl DecodedText {
@@ -158,16 +162,28 @@ impl DecodedText {
         if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
             self.literal(before);
         }
-        let is_other = |open: &(&'static Encoding, Decoder)| {
-            open.0 != word.encoding || word.encoding == ISO_2022_JP
+        let is_other = match &self.open {
+            Some(OpenWords::Known(open, _)) => {
+                word.encoding != Some(*open) || *open == ISO_2022_JP
+            }
+            Some(OpenWords::Guessed(_)) => word.encoding.is_some(),
+            None => false,
         };
-        if self.open.as_ref().is_some_and(is_other) {
+        if is_other {
             self.close();
         }
-        let (_, decoder) = self.open.get_or_insert_with(|| {
-            (word.encoding, word.encoding.new_decoder_without_bom_handling())
+        let open = self.open.get_or_insert_with(|| match word.encoding {
+            Some(encoding) => {
+                OpenWords::Known(encoding, encoding.new_decoder_without_bom_handling())
+            }
+            None => OpenWords::Guessed(Vec::new()),
         });
-        push_decoded(&mut self.text, decoder, &word.bytes, EndOfWords::No);
+        match open {
+            OpenWords::Known(_, decoder) => {
+                push_decoded(&mut self.text, decoder, &word.bytes, EndOfWords::No);
+            }
+            OpenWords::Guessed(bytes) => bytes.extend_from_slice(&word.bytes),
+        }
     }
 
     fn literal(&mut self, bytes: &[u8]) {
@@ -179,8 +195,14 @@ impl DecodedText {
     }
 
     fn close(&mut self) {
-        if let Some((_, mut decoder)) = self.open.take() {
-            push_decoded(&mut self.text, &mut decoder, &[], EndOfWords::Yes);
+        match self.open.take() {
+            Some(OpenWords::Known(_, mut decoder)) => {
+                push_decoded(&mut self.text, &mut decoder, &[], EndOfWords::Yes);
+            }
+            Some(OpenWords::Guessed(bytes)) => {
+                charset::push_line(&mut self.text, &charset::decode_guessed(&bytes));
+            }
+            None => {}
         }
     }
 }

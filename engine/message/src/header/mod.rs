@@ -162,9 +162,11 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// The name of a field, and the text after its colon. `None`: it is not a field. `field`: a part of
-/// its first line is enough.
+/// its first line is enough. A byte order mark before the name does not belong to the name: some
+/// programs write it at the beginning of a message, and servers add fields above it.
 #[inline]
-pub(crate) fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
+pub fn split_name(field: &[u8]) -> Option<(&[u8], &[u8])> {
+    let field = without_mark(field);
     let length = name_length(field);
     let (name, rest) = field.split_at_checked(length)?;
     // White space may precede the colon (RFC 5322 section 4.5.8).
@@ -239,10 +241,13 @@ pub fn people_in_body_charset<'a>(value: &'a [u8], charset: Option<&str>) -> Cow
     }
 }
 
-/// The beginning of a header without the byte order mark that some programs write before it.
-pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+/// A line without the byte order mark that may be before it.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes)
 }
+
+/// The byte order mark in UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Whether a line that is not a field may belong to the header. `line`: the line with the lines
 /// that continue it.

@@ -1,6 +1,7 @@
 //! The kinds of lines in a message's header.
 
 use crate::date::DATE_TIME_BYTES;
+use crate::header::{BYTE_ORDER_MARK, without_mark};
 
 /// The most bytes of a line that decide its kind, and that are held back until the kind is known.
 pub(super) const HELD_BYTES_MAX: usize = 256;
@@ -71,12 +72,15 @@ impl Classifier<'_> {
                 Some(b'\n') => HeaderLine::Empty,
                 Some(_) => self.text(),
             },
-            // The first byte is enough for nearly all lines.
-            (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => {
+            // The first byte is enough for nearly all lines. 0xef may begin a byte order mark.
+            (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r' | 0xef) => {
                 HeaderLine::OtherField
             }
             (first, Origin::External)
-                if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') =>
+                if !matches!(
+                    first,
+                    b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x' | 0xef
+                ) =>
             {
                 HeaderLine::OtherField
             }
@@ -88,6 +92,11 @@ impl Classifier<'_> {
         // Only the bytes that can be held are examined.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
+        if bytes.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.as_bytes().starts_with(bytes) {
+            return HeaderLine::Unknown;
+        }
+        // Pages find a field even behind a mark.
+        let bytes = without_mark(bytes);
         let name_end = bytes.iter().position(|byte| !is_name_byte(*byte));
         let (name, rest) =
             bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! The end of the header and the fields are found as in
 //! [`StructureReader`](crate::structure::StructureReader).
 
-use crate::header::{begins_field, is_envelope_line, is_of_gateway, split_name, without_mark};
+use crate::header::{begins_field, is_envelope_line, is_of_gateway, split_name};
 use crate::structure::FIELD_BYTES_MAX;
 
 /// The fields that a message list needs.
@@ -76,7 +76,7 @@ pub(super) struct NeededFields<'a> {
 
 impl<'a> NeededFields<'a> {
     pub(super) fn new(message: &'a [u8]) -> NeededFields<'a> {
-        NeededFields { rest: without_mark(message), has_field: false }
+        NeededFields { rest: message, has_field: false }
     }
 
     /// The bytes after the fields, from the empty line on.

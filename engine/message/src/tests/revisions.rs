@@ -216,6 +216,11 @@ fn our_own_fields_from_outside_are_removed() {
         revised(&message, Origin::Relayed),
         format!("{barepost}{wide}{kept}\r\n{path}{barepost}")
     );
+    let marked = "\u{feff}Authentication-Results: mail.test; spf=pass\r\n\u{feff}X-Barepost-Reason: x\r\n\u{feff}Return-Path: x\r\n";
+    assert_eq!(revised(&format!("{marked}{kept}\r\n"), Origin::External), format!("{kept}\r\n"));
+    assert_eq!(revised("\u{feff}", Origin::External), "\u{feff}");
+    let long = format!("\u{feff}{}\r\n\r\n", "x".repeat(600));
+    assert_eq!(revised(&long, Origin::External), long);
     let odd = "Authentication-Results\u{c}: mail.test; spf=pass\r\nX-Barepost-\u{b}: x\r\n";
     assert_eq!(revised(&format!("{odd}{kept}\r\n"), Origin::External), format!("{kept}\r\n"));
     for claimed in [

@@ -92,6 +92,9 @@ fn fields_in_the_charset_of_the_body_are_read() {
     let summary = of(b"X-A: b\r\nof a gateway\r\nSubject: x\r\n\r\ny");
     assert_eq!((&*summary.subject, &*summary.snippet), ("x", "y"));
     assert_eq!(of("\u{feff}Subject: x\r\n\r\ny".as_bytes()).subject, "x");
+    let below = "Received: a\r\n\u{feff}From: ada@b.test\r\nSubject: x\r\n\r\ny";
+    let summary = of(below.as_bytes());
+    assert_eq!((&*summary.sender_address, &*summary.subject), ("ada@b.test", "x"));
 }
 
 #[test]

@@ -170,6 +170,14 @@ fn a_message_without_a_readable_author_goes_to_junk() {
             "the message has more than one From field",
         ),
         (
+            "\u{feff}From: ceo@pass.test\r\nFrom: me@far.test\r\n\r\n",
+            "the message has more than one From field",
+        ),
+        (
+            "\u{feff}From: ceo@pass.test\r\nSubject: x\r\n\r\n",
+            "the From field cannot be read reliably",
+        ),
+        (
             "Subject: x\r\nno field\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n",
             "the From field cannot be read reliably",
         ),
