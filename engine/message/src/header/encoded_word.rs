@@ -163,9 +163,7 @@ impl DecodedText {
             self.literal(before);
         }
         let is_other = match &self.open {
-            Some(OpenWords::Known(open, _)) => {
-                word.encoding != Some(*open) || *open == ISO_2022_JP
-            }
+            Some(OpenWords::Known(open, _)) => word.encoding != Some(*open) || *open == ISO_2022_JP,
             Some(OpenWords::Guessed(_)) => word.encoding.is_some(),
             None => false,
         };
